@@ -27,7 +27,7 @@ pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
     let root = repo::root();
     let mut cargo = process::cargo();
     cargo.current_dir(&root);
-    cargo.args(["build", "--release", "--locked", "-p", "tollgate-server"]);
+    cargo.args(["build", "--release", "--locked", "-p", "tollgate-cli"]);
     let status = cargo
         .status()
         .map_err(|e| format!("cannot run cargo: {e}"))?;

@@ -13,7 +13,7 @@ use crate::process::{self, output};
 use crate::{Outcome, gateway, repo};
 
 /// The package of the program.
-const PROGRAM: &str = "tollgate-server";
+const PROGRAM: &str = "tollgate-cli";
 /// How the sources of published packages begin in the metadata.
 const REGISTRY: &str = "registry+";
 

@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, header};
 use tollgate_chat::Target;
 use tollgate_chat::hub::{self, Part, PartKind, Role, Turn};
+use tollgate_config::Config;
+use tollgate_config::providers::provider_of_kind;
 use tollgate_core::{Clock as _, Millis, SystemClock};
 use tollgate_media::Catalogue;
 use tollgate_upstream::egress::{Client, Timeouts, body};
 use tollgate_upstream::{Channel, ChatCall, ChatTimeouts};
 
 use crate::chat::answer_memory::AnswerBudget;
-use crate::config::Config;
-use crate::providers::provider_of_kind;
 use crate::routing::OpenChannel;
 
 /// What a test may generate: enough for every provider's least.

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use tollgate_config::{Currency, ModelPrice, Source};
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_media::{ModelName, PriceFactors, Units};
 use tollgate_store::Charge;
-
-use crate::config::{Currency, ModelPrice, Source};
 
 /// Unit prices of wan2.7, built in if the currency is CNY (docs/pricing.md).
 const WAN_CNY: &[(&str, i64)] = &[

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Map;
+use tollgate_config::{Config, ModelPrice, SettingError, price_from_json};
 use tollgate_core::Millis;
 use tollgate_media::ExtraModel;
 use tollgate_media::catalogue::Catalogue;
@@ -11,7 +12,6 @@ use tollgate_store::{ConfigurationRow, StoredConfiguration};
 use tollgate_upstream::{Channel, egress};
 
 use crate::cluster::live_nodes::LiveNodes;
-use crate::config::{Config, ModelPrice, SettingError, price_from_json};
 use crate::pricing::Prices;
 use crate::redis::NodeLinks;
 use crate::routing::{ConfiguredChannels, Routing};

@@ -14,18 +14,15 @@ use hyper::body::Incoming;
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
-use crate::admin;
 use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::listener_role::ListenerRole;
-use crate::oidc;
-use crate::portal;
 use crate::routes::{
-    balance, chat, console, docs, fallback, files, health, images, models, openapi, quote, speech,
-    tasks, uploads, videos, webhooks,
+    balance, chat, fallback, files, health, images, models, quote, speech, tasks, uploads, videos,
+    webhooks,
 };
 use crate::state::App;
 
@@ -42,11 +39,11 @@ pub struct GatewayService {
 }
 
 impl GatewayService {
-    /// The service of `app` on a listener of this role.
-    pub fn new(app: &Arc<App>, role: ListenerRole) -> Self {
+    /// The service of `app` on a listener of this role; `others` are the routes of what is not the client API.
+    pub fn new(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Self {
         Self {
             app: Arc::clone(app),
-            router: TowerToHyperService::new(router(app, role)),
+            router: TowerToHyperService::new(router(app, role, others)),
             peer: None,
         }
     }
@@ -122,7 +119,7 @@ fn collapse_slashes(uri: &Uri) -> Option<Uri> {
 }
 
 /// All routes of a listener, with tracing around them.
-fn router(app: &Arc<App>, role: ListenerRole) -> Router {
+fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Router {
     let key_balance = get(balance::key_balance).options(balance::preflight);
     let user_balance = get(balance::user_balance).options(balance::preflight);
     let routes = Router::new()
@@ -161,32 +158,16 @@ fn router(app: &Arc<App>, role: ListenerRole) -> Router {
         .route("/v1/models/{*named}", get(models::get))
         .route("/files/{name}", get(files::get))
         .merge(chat_routes())
-        // Documentation and operation
-        .route("/openapi.json", get(openapi::openapi))
-        .route("/docs", get(docs::home))
-        .route("/docs/api", get(docs::api))
+        // Operation
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
-        .merge(oidc::routes(role))
-        .merge(console::assets())
-        .merge(docs::routes());
+        // Admin API, portal, sign-in, their pages, documentation: `routes` of tollgate-admin
+        .merge(others);
     let routes = match role {
         // Whether this listener is on loopback is not known here.
         ListenerRole::Operators => routes.route("/metrics", get(health::keyed_metrics)),
         _ => routes.route("/metrics", get(health::metrics)),
     };
-    // Those of operators and those of users, as pages with the API that they use.
-    let mut routes = routes;
-    if role.serves_operators() {
-        routes = routes
-            .merge(admin::endpoints::routes())
-            .merge(console::console_pages(role, &app.public_url));
-    }
-    if role.serves_portal() {
-        routes = routes
-            .merge(portal::routes())
-            .merge(console::portal_pages(role, &app.public_url));
-    }
     let routes = routes
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);

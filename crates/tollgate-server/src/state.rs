@@ -7,13 +7,14 @@ use ipnet::IpNet;
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tollgate_config::{Config, OnRedisLoss};
 use tollgate_core::{Clock, Secret, id};
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
 
-use crate::admin::{self, PasswordHasher};
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
+use crate::auth::passwords::PasswordHasher;
 use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
@@ -24,9 +25,8 @@ use crate::chat::stored_conversations::StoredConversations;
 use crate::cluster::config_sync::ConfigSync;
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::live_nodes::LiveNodes;
-use crate::cluster::peers::Peers;
+use crate::cluster::peers::{FingerprintOf, Peers};
 use crate::cluster::readiness::Readiness;
-use crate::config::{Config, OnRedisLoss};
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
@@ -114,6 +114,7 @@ pub struct App {
 
 impl App {
     /// Builds the gateway that listens on `address`, and for operators on `admin_address` if they have a listener of their own.
+    /// `fingerprint_of` tells configurations apart that nodes should have in common.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -122,6 +123,7 @@ impl App {
         (address, admin_address): (SocketAddr, Option<SocketAddr>),
         store: Store,
         clock: Arc<dyn Clock>,
+        fingerprint_of: FingerprintOf,
     ) -> Result<Arc<Self>, String> {
         if let Some(storage) = config.storage_is_default() {
             data_dir::create(&storage)?;
@@ -129,7 +131,6 @@ impl App {
         let admin_key = admin_key(&config)?;
         let [public_url, console_url] = config.urls(address, admin_address);
         let egress = egress_client(&config);
-        let file = Arc::new(config.clone());
         let node = id::short_id("node_");
         let live_nodes = Arc::new(LiveNodes::new(!store.is_shared()));
         let metrics = Arc::new(Metrics::new());
@@ -142,7 +143,7 @@ impl App {
             egress.clone(),
             Arc::clone(&live_nodes),
             links.clone(),
-            file,
+            Arc::new(config.clone()),
         )?;
         let config_sync = Arc::new(config_sync);
         let readiness = Arc::new(Readiness::new(Arc::clone(&metrics)));
@@ -175,7 +176,7 @@ impl App {
             tasks,
             webhooks: shared.webhook_sender(),
             heartbeat: shared.heartbeat(&config),
-            peers: shared.peers(&config, Arc::clone(&config_sync)),
+            peers: shared.peers((&config, fingerprint_of), Arc::clone(&config_sync)),
             tail: Arc::new(TailHub::new(
                 shared.store.clone(),
                 Arc::clone(&shared.clock),
@@ -357,14 +358,14 @@ impl Shared {
         Arc::new(WebhookSender::new(parts, Arc::clone(&self.live_nodes)))
     }
 
-    fn peers(&self, config: &Config, config_sync: Arc<ConfigSync>) -> Arc<Peers> {
+    fn peers(&self, config: (&Config, FingerprintOf), config_sync: Arc<ConfigSync>) -> Arc<Peers> {
         Arc::new(Peers::new(
             self.store.clone(),
             Arc::clone(&self.clock),
             config_sync,
             Arc::clone(&self.readiness),
             self.node.clone(),
-            (config, admin::configuration_fingerprint),
+            config,
         ))
     }
 

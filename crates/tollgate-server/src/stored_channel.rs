@@ -1,12 +1,12 @@
 //! A channel of the database: its settings as in the configuration file, and its keys.
 
 use serde_json::{Map, Value, json};
+use tollgate_config::providers::provider_of_kind;
+use tollgate_config::{SettingError, channel_from_json};
 use tollgate_core::Secret;
 use tollgate_upstream::Channel;
 
-use crate::config::{SettingError, channel_from_json};
 use crate::provider_keys::StoredKey;
-use crate::providers::provider_of_kind;
 
 /// The member of a row that has the keys.
 const API_KEYS: &str = "api_keys";

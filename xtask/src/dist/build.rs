@@ -64,7 +64,7 @@ pub(super) fn cargo_build(
         // Zig links for a version of glibc that is named behind the target.
         .arg(if glibc.is_some() { "zigbuild" } else { "build" })
         .args(["--locked", "--profile", "dist", "--package"])
-        .args(["tollgate-server", "--target"])
+        .args(["tollgate-cli", "--target"])
         .arg(glibc.map_or(triple.to_owned(), |version| format!("{triple}.{version}")))
         .arg("--target-dir")
         .arg(target)

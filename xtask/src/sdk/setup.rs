@@ -27,7 +27,7 @@ const FAKES: &[(&str, &str, &str)] = &[
 pub(super) fn build() -> Result<PathBuf, String> {
     let mut cargo = process::cargo();
     cargo.current_dir(repo::root()).args(["build", "--locked"]);
-    cargo.args(["-p", "tollgate-server", "-p", "tollgate-fakes"]);
+    cargo.args(["-p", "tollgate-cli", "-p", "tollgate-fakes"]);
     let status = cargo.status();
     let status = status.map_err(|e| format!("cannot run cargo: {e}"))?;
     if !status.success() {

@@ -44,14 +44,52 @@ const RULES: &[Rule] = &[
         false,
     ),
     rule(
+        "tollgate-config",
+        &[
+            "tollgate-core",
+            "tollgate-chat",
+            "tollgate-media",
+            "tollgate-sandbox",
+            "tollgate-store",
+            "tollgate-upstream",
+        ],
+        false,
+    ),
+    rule(
         "tollgate-server",
         &[
             "tollgate-core",
             "tollgate-chat",
+            "tollgate-config",
+            "tollgate-media",
+            "tollgate-store",
+            "tollgate-upstream",
+        ],
+        false,
+    ),
+    rule(
+        "tollgate-admin",
+        &[
+            "tollgate-core",
+            "tollgate-config",
             "tollgate-console",
             "tollgate-docs",
             "tollgate-media",
-            "tollgate-sandbox",
+            "tollgate-server",
+            "tollgate-store",
+            "tollgate-upstream",
+        ],
+        false,
+    ),
+    rule(
+        "tollgate-cli",
+        &[
+            "tollgate-admin",
+            "tollgate-core",
+            "tollgate-chat",
+            "tollgate-config",
+            "tollgate-media",
+            "tollgate-server",
             "tollgate-store",
             "tollgate-upstream",
             // In its tests.
@@ -69,8 +107,9 @@ const IMPURE: &[&str] = &[
     "tokio", "hyper", "axum", "rusqlite", "http", "deadpool", "tower",
 ];
 
-/// The crates that only the server knows.
-const SERVER_ONLY: &[&str] = &["axum"];
+/// The framework of the HTTP server, and the crates that may know it: the last in its tests only.
+const HTTP_FRAMEWORK: &[&str] = &["axum"];
+const OF_HTTP_SERVER: &[&str] = &["tollgate-server", "tollgate-admin", "tollgate-cli"];
 
 const fn rule(name: &'static str, may_use: &'static [&'static str], pure: bool) -> Rule {
     Rule {
@@ -122,8 +161,10 @@ fn objection(rule: &Rule, used: &str) -> Option<String> {
         Some(format!(
             "`{name}` does no I/O: it must not depend on `{used}`"
         ))
-    } else if name != "tollgate-server" && SERVER_ONLY.iter().any(is) {
-        Some(format!("only tollgate-server may depend on `{used}`"))
+    } else if !OF_HTTP_SERVER.contains(&name) && HTTP_FRAMEWORK.iter().any(is) {
+        Some(format!(
+            "only tollgate-server and tollgate-admin may depend on `{used}`"
+        ))
     } else {
         None
     }

@@ -27,6 +27,7 @@ const TABLES: &[Table] = &[
     Table {
         heading: "Admin API and portal",
         sources: &[
+            "crates/tollgate-admin/src/",
             "crates/tollgate-server/src/",
             "crates/tollgate-store/src/admin/",
         ],
@@ -36,7 +37,7 @@ const TABLES: &[Table] = &[
             ("AdminError::conflict", 0),
             ("AdminRejection::conflict", 0),
         ],
-        values: &["crates/tollgate-server/src/admin/error.rs"],
+        values: &["crates/tollgate-server/src/http/admin_error.rs"],
     },
     Table {
         heading: "Failed tasks",
@@ -221,12 +222,12 @@ mod tests {
             ## Admin API and portal\n| status | code | cause | do |\n|---|---|---|---|\n| 412 | `stale` | changed | |\n| 400 | `gone` | a | b |\n";
         let files = [
             ("Cargo.toml", ""),
-            ("crates/tollgate-server/src/admin/a.rs", ADMIN),
+            ("crates/tollgate-admin/src/a.rs", ADMIN),
             ("crates/tollgate-server/src/tasks/t.rs", TASKS),
             ("docs/errors.md", page),
         ];
         let expected = [
-            "crates/tollgate-server/src/admin/a.rs:2: error code `busy` is not in docs/errors.md, \"Admin API and portal\"",
+            "crates/tollgate-admin/src/a.rs:2: error code `busy` is not in docs/errors.md, \"Admin API and portal\"",
             "docs/errors.md:9: error code `stale` needs a cause and what to do",
             "docs/errors.md:10: error code `gone` does not exist",
         ];

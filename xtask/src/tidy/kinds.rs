@@ -19,7 +19,14 @@ const KINDS: &[&str] = &[
 ];
 
 /// The crates that must not know them.
-const CRATES: &[&str] = &["tollgate-server", "tollgate-store", "tollgate-media"];
+const CRATES: &[&str] = &[
+    "tollgate-admin",
+    "tollgate-cli",
+    "tollgate-config",
+    "tollgate-media",
+    "tollgate-server",
+    "tollgate-store",
+];
 
 /// An exception: file, kind, reason.
 type Allowed = (&'static str, &'static str, &'static str);

@@ -3,3 +3,4 @@
 pub mod caller;
 pub mod keys;
 pub mod limits;
+pub mod passwords;

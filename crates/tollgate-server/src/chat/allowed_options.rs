@@ -6,11 +6,10 @@ use tollgate_chat::provider_options::{
     is_allowed_beta,
 };
 use tollgate_chat::{InvalidRequest, RequestSummary};
+use tollgate_config::{ModelPrice, PartPrices};
 use tollgate_core::ApiError;
 use tollgate_store::TokenPrices;
 use tollgate_upstream::Channel;
-
-use crate::config::{ModelPrice, PartPrices};
 
 /// The options of one request.
 #[derive(Default)]

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio_util::task::TaskTracker;
 use tollgate_chat::hub::Usage;
 use tollgate_chat::tokens;
+use tollgate_config::Currency;
 use tollgate_core::{Amount, ApiError, Clock, ErrorKind, id};
 use tollgate_store::{
     ChatEnd, ChatHold, ChatParts, NewChat, SettleOutcome, Store, StoreError, TokenCounts,
@@ -17,7 +18,6 @@ use tollgate_upstream::ProviderError;
 use crate::auth::limits::RequestPermit;
 use crate::chat::bounds::{ChargeBounds, HiddenOutput};
 use crate::chat::part_charges;
-use crate::config::Currency;
 use crate::http::errors;
 use crate::http::request_notes::{RequestNotes, SettledChat};
 use crate::metrics::{ChatHoldKind, ChatTimes, EndedChat, Metrics};

@@ -6,11 +6,11 @@ use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, RequestField, Usag
 use tollgate_chat::{
     Format, RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens,
 };
+use tollgate_config::PartPrices;
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{TokenCounts, TokenPrices};
 
 use crate::chat::part_charges;
-use crate::config::PartPrices;
 
 /// Tokens that an upstream may add to a prompt by itself: tool preambles, framing.
 const MAX_FRAMING_TOKENS: u64 = 16_384;

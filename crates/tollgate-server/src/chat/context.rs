@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_chat::RequestSummary;
+use tollgate_config::Config;
 use tollgate_core::Clock;
 use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
@@ -13,7 +14,6 @@ use crate::chat::billing::BillingContext;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
-use crate::config::Config;
 use crate::http::body_memory::BodyBudget;
 use crate::metrics::Metrics;
 use crate::reloadable::ReloadableHandle;

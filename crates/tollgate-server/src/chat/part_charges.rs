@@ -1,10 +1,9 @@
 //! What a chat is charged apart from plain tokens: cache writes of an hour, audio, images, calls of the provider's tools.
 
 use tollgate_chat::hub::Usage;
+use tollgate_config::PartPrices;
 use tollgate_core::Amount;
 use tollgate_store::{ChatPart, TokenCounts, TokenPrices};
-
-use crate::config::PartPrices;
 
 /// Calls of one tool of the provider that are held for.
 const HELD_CALLS: u64 = 10;

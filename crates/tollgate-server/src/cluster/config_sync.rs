@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
+use tollgate_config::Config;
 use tollgate_core::Clock;
 use tollgate_store::{Store, StoreError, StoredConfiguration};
 use tollgate_upstream::egress;
 
 use super::live_nodes::LiveNodes;
-use crate::config::Config;
 use crate::redis::NodeLinks;
 use crate::reloadable::{Reloadable, ReloadableHandle};
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
+use tollgate_config::Config;
 use tollgate_core::{Clock, Millis, Secret, id};
 use tollgate_store::{NodeRecord, Store, StoreError};
 
 use super::config_sync::ConfigSync;
 use super::readiness::{Cause, Readiness};
-use crate::config::Config;
 use crate::reloadable::Reloadable;
 
 /// How often this node looks whether it has something new to say.

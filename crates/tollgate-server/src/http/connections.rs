@@ -167,7 +167,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// How many connections may be open with `descriptors` file descriptors: a quarter is kept for providers and files.
-pub(crate) fn max_within_descriptors(configured: usize, descriptors: u64) -> usize {
+pub fn max_within_descriptors(configured: usize, descriptors: u64) -> usize {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let available = descriptors - descriptors / 4;
     configured.min(available.saturating_sub(RESERVED + REJECTED).max(1))

@@ -1,10 +1,9 @@
 //! Store errors as clients see them: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
 //! balance, quota or budget that does not cover a request, else 500.
 
+use tollgate_config::Currency;
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{BudgetOwner, BudgetPeriod, ExceededBudget, Rejection, StoreError};
-
-use crate::config::Currency;
 
 /// Seconds after which a request that needs storage is worth another try.
 pub const STORAGE_RETRY_S: u32 = 5;

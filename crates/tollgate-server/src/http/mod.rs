@@ -1,5 +1,6 @@
 //! HTTP: the server and its connections, request ids and tracing, request bodies and forms, response envelopes.
 
+pub mod admin_error;
 pub mod body;
 mod body_drain;
 pub mod body_memory;
@@ -22,4 +23,4 @@ pub mod server;
 pub mod tls;
 pub mod trace;
 
-pub(crate) use connections::max_within_descriptors;
+pub use connections::max_within_descriptors;

@@ -106,3 +106,8 @@ impl IntoResponse for ErrorResponse {
         response
     }
 }
+
+/// The entity tag of a version.
+pub fn etag(version: i64) -> HeaderValue {
+    HeaderValue::from_str(&format!("\"{version}\"")).unwrap_or(HeaderValue::from_static("\"0\""))
+}

@@ -21,6 +21,7 @@ use tokio::time::{Instant, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tollgate_config::Config;
 
 use super::client_address::{PeerAddress, is_in};
 use super::connections::{
@@ -30,7 +31,6 @@ use super::connections::{
 use super::http2::{self, StreamBody};
 use super::proxy_protocol;
 use super::tls::{H2, ServerTls};
-use crate::config::Config;
 
 /// Connections of the admin listener at the same time; pages that show what happens keep theirs.
 const MAX_ADMIN_CONNECTIONS: usize = 128;

@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
+use tollgate_config::TlsFiles;
 use tollgate_core::Millis;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
@@ -26,19 +27,6 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
 const CLIENT_CA: &str = "admin.tls.client_ca";
 /// The name of HTTP/2 in ALPN (RFC 9113, 3.2).
 pub(super) const H2: &[u8] = b"h2";
-
-/// The files that TLS of a listener needs, in PEM.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The certificate and its intermediates.
-    pub cert: PathBuf,
-    /// Its private key.
-    pub key: PathBuf,
-    /// The authorities of which a client must have a certificate; `None` if clients need none.
-    pub client_ca: Option<PathBuf>,
-    /// The table of the configuration that names `cert` and `key`: `tls` or `admin.tls`.
-    pub table: &'static str,
-}
 
 /// The certificates in use. Clones share them.
 #[derive(Clone)]
@@ -106,36 +94,34 @@ impl ServerTls {
     }
 }
 
-impl TlsFiles {
-    /// When the certificate expires.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub fn expires_at(&self) -> Result<Millis, String> {
-        let unreadable = |e| format!("{}.cert: {}: {e}", self.table, self.cert.display());
-        let pem = fs::read(&self.cert).map_err(|e| unreadable(e.to_string()))?;
-        let first = CertificateDer::from_pem_slice(&pem).map_err(|e| unreadable(e.to_string()))?;
-        certificate_end(&first).map_err(unreadable)
-    }
+/// When the certificate expires.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn certificate_expires_at(files: &TlsFiles) -> Result<Millis, String> {
+    let unreadable = |e| format!("{}.cert: {}: {e}", files.table, files.cert.display());
+    let pem = fs::read(&files.cert).map_err(|e| unreadable(e.to_string()))?;
+    let first = CertificateDer::from_pem_slice(&pem).map_err(|e| unreadable(e.to_string()))?;
+    certificate_end(&first).map_err(unreadable)
+}
 
-    /// When the first of the authorities of clients expires. `None` if clients need no certificate.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub fn client_ca_expires_at(&self) -> Result<Option<Millis>, String> {
-        let Some(path) = &self.client_ca else {
-            return Ok(None);
-        };
-        let unreadable = |e| format!("{CLIENT_CA}: {}: {e}", path.display());
-        let pem = fs::read(path).map_err(|e| unreadable(e.to_string()))?;
-        let mut first: Option<Millis> = None;
-        for authority in CertificateDer::pem_slice_iter(&pem) {
-            let authority = authority.map_err(|e| unreadable(e.to_string()))?;
-            let end = certificate_end(&authority).map_err(unreadable)?;
-            first = Some(first.map_or(end, |first| first.min(end)));
-        }
-        Ok(first)
+/// When the first of the authorities of clients expires. `None` if clients need no certificate.
+///
+/// # Errors
+/// A sentence for the operator.
+pub fn client_ca_expires_at(files: &TlsFiles) -> Result<Option<Millis>, String> {
+    let Some(path) = &files.client_ca else {
+        return Ok(None);
+    };
+    let unreadable = |e| format!("{CLIENT_CA}: {}: {e}", path.display());
+    let pem = fs::read(path).map_err(|e| unreadable(e.to_string()))?;
+    let mut first: Option<Millis> = None;
+    for authority in CertificateDer::pem_slice_iter(&pem) {
+        let authority = authority.map_err(|e| unreadable(e.to_string()))?;
+        let end = certificate_end(&authority).map_err(unreadable)?;
+        first = Some(first.map_or(end, |first| first.min(end)));
     }
+    Ok(first)
 }
 
 /// The end of a certificate's validity.

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 pub use request_line::{ChatSummary, RequestLine};
 
-use crate::config::{Log as LogSettings, LogFormat, Ratio};
+use tollgate_config::{Log as LogSettings, LogFormat, Ratio};
 
 /// How long a line may wait to be seen.
 const PAUSE: Duration = Duration::from_millis(100);

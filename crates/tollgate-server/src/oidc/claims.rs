@@ -3,11 +3,10 @@
 
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
+use tollgate_config::{Oidc, OidcRole};
 use tollgate_core::Millis;
 use tollgate_core::clock::MINUTE;
 use tollgate_store::OidcIdentity;
-
-use crate::config::{Oidc, OidcRole};
 
 /// How far the provider's clock may be off.
 const CLOCK_SKEW: Millis = MINUTE;

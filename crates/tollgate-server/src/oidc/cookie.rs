@@ -16,7 +16,7 @@ const AGE_S: u32 = 600;
 /// Which pages a sign-in is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Pages {
+pub enum Pages {
     /// Those of admins.
     Console,
     /// Those of users.
@@ -25,7 +25,7 @@ pub(super) enum Pages {
 
 impl Pages {
     /// Where they are.
-    pub(super) fn base(self) -> &'static str {
+    pub fn base(self) -> &'static str {
         match self {
             Self::Console => "/console",
             Self::Portal => "/portal",
@@ -35,23 +35,24 @@ impl Pages {
 
 /// A sign-in under way. Its secrets are known to the browser only; the provider sees the hash of one.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Pending {
+pub struct Pending {
     /// Comes back with the provider's answer.
-    pub(super) state: String,
+    pub state: String,
     /// Is in the ID token.
-    pub(super) nonce: String,
+    pub nonce: String,
     /// Of PKCE: proves to the provider that who redeems the code has asked for it.
-    pub(super) verifier: String,
+    pub verifier: String,
     /// Which pages it is for.
-    pub(super) pages: Pages,
+    pub pages: Pages,
     /// The path of the page that is shown next.
-    pub(super) next: String,
+    pub next: String,
     /// The session that is to be fresh again; a new one begins if that is `None`.
-    pub(super) session_id: Option<String>,
+    pub session_id: Option<String>,
 }
 
 impl Pending {
-    pub(super) fn new(pages: Pages, next: String, session_id: Option<String>) -> Self {
+    /// A sign-in that begins now, with random values of its own.
+    pub fn new(pages: Pages, next: String, session_id: Option<String>) -> Self {
         Self {
             state: id::random_secret(""),
             nonce: id::random_secret(""),
@@ -63,29 +64,29 @@ impl Pending {
     }
 
     /// The `code_challenge` of the method S256 (RFC 7636).
-    pub(super) fn challenge(&self) -> String {
+    pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
     }
 
     /// Reads the value of a cookie.
-    pub(super) fn from_cookie(value: &str) -> Option<Self> {
+    pub fn from_cookie(value: &str) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
     }
 
     /// The header that sets the cookie. `Lax`, because the provider's page leads back here.
-    pub(super) fn set_cookie(&self, is_plain_loopback: bool) -> HeaderValue {
+    pub fn set_cookie(&self, is_plain_loopback: bool) -> HeaderValue {
         let text = serde_json::json!(self).to_string();
         header(&URL_SAFE_NO_PAD.encode(text), AGE_S, is_plain_loopback)
     }
 }
 
 /// The header that deletes the cookie.
-pub(super) fn delete_cookie(is_plain_loopback: bool) -> HeaderValue {
+pub fn delete_cookie(is_plain_loopback: bool) -> HeaderValue {
     header("", 0, is_plain_loopback)
 }
 
 /// The cookie's name.
-pub(super) fn name(is_plain_loopback: bool) -> &'static str {
+pub fn name(is_plain_loopback: bool) -> &'static str {
     if is_plain_loopback {
         LOOPBACK_COOKIE
     } else {

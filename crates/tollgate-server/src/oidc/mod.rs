@@ -2,11 +2,9 @@
 //! RFC 9207 have it. Accounts are known by issuer and `sub`; a token counts only with an asymmetric signature of one of the provider's keys.
 
 mod claims;
-mod cookie;
+pub mod cookie;
 mod provider;
-mod sign_in;
 mod signature;
 
 pub use claims::Account;
 pub use provider::{OidcError, OidcProvider};
-pub use sign_in::routes;

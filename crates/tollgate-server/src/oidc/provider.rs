@@ -11,6 +11,7 @@ use http::{HeaderValue, Method, Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
+use tollgate_config::{Oidc, is_safe_url};
 use tollgate_core::clock::HOUR;
 use tollgate_core::{Clock, Millis, Secret};
 use tollgate_upstream::egress::{self, RequestBody, Timeouts, body};
@@ -19,7 +20,6 @@ use url::{Url, form_urlencoded};
 use super::claims::{self, Account, Claims};
 use super::cookie::{Pages, Pending};
 use super::signature::{self, Jwk, SignatureError};
-use crate::config::{Oidc, is_safe_url};
 
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Some(Duration::from_secs(5)),
@@ -139,7 +139,7 @@ impl OidcProvider {
     ///
     /// # Errors
     /// [`OidcError::Unavailable`].
-    pub(super) async fn sign_in_url(&self, pending: &Pending) -> Result<String, OidcError> {
+    pub async fn sign_in_url(&self, pending: &Pending) -> Result<String, OidcError> {
         let metadata = self.metadata().await?;
         let mut url = Url::parse(&metadata.authorization_endpoint)
             .map_err(|e| OidcError::Unavailable(format!("authorization_endpoint: {e}")))?;
@@ -167,7 +167,7 @@ impl OidcProvider {
     ///
     /// # Errors
     /// [`OidcError`].
-    pub(super) async fn redeem(
+    pub async fn redeem(
         &self,
         code: &str,
         issuer: Option<&str>,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use tollgate_config::Traces;
 use tollgate_upstream::egress::{self, Timeouts, body};
 
 use super::proto::{InstrumentationScope, Resource};
 use super::semconv;
 use super::span::key_value;
-use crate::config::Traces;
 
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Some(Duration::from_secs(5)),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use prost::Message as _;
 use tokio::sync::Notify;
+use tollgate_config::Traces;
 use tollgate_upstream::egress;
 
 use super::collector::{Collector, resource, scope};
 use super::proto::{ExportTraceServiceRequest, Resource, ResourceSpans, ScopeSpans};
 use super::span::EndedSpan;
-use crate::config::Traces;
 use crate::metrics::Metrics;
 
 /// Spans that may wait.

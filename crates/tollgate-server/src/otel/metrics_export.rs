@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use prometheus::proto::MetricFamily;
 use prost::Message as _;
+use tollgate_config::Traces;
 use tollgate_upstream::egress;
 
 use super::collector::{Collector, SendError, resource, scope};
@@ -16,7 +17,6 @@ use super::metrics_proto::{
 };
 use super::proto::Resource;
 use super::span::nanos;
-use crate::config::Traces;
 use crate::metrics::Exemplars;
 
 /// The longest pause that a collector can ask for.

@@ -27,7 +27,8 @@ pub use request_span::RequestSpan;
 pub use task_span::{EndedTask, OpenAttempt, TaskTrace, system_time};
 pub use trace_state::TraceState;
 
-use crate::config::{Ratio, Traces};
+use tollgate_config::{Ratio, Traces};
+
 use crate::metrics::Metrics;
 use export::SpanQueue;
 

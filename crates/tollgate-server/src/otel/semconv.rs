@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::providers::provider_of_kind;
+use tollgate_config::providers::provider_of_kind;
 
 pub(super) const SERVICE_NAME: &str = "service.name";
 pub(super) const SERVICE_VERSION: &str = "service.version";

@@ -1,11 +1,11 @@
 //! A quote, and why there is none.
 
 use serde_json::{Value, json};
+use tollgate_config::Currency;
 use tollgate_core::{Amount, ApiError};
 
 use crate::chat::endpoint::Endpoint as ChatEndpoint;
 use crate::chat::error::ChatErrorResponse;
-use crate::config::Currency;
 
 /// What a request would be held for.
 pub struct Quote {

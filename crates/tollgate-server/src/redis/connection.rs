@@ -10,9 +10,9 @@ use ::redis::{
     ScriptInvocation,
 };
 use tokio::time::{sleep, timeout};
+use tollgate_config::redis_url::check_url;
 use tollgate_core::Secret;
 
-use super::url::check_url;
 use crate::metrics::RedisMetrics;
 
 /// The longest that a new connection may take, with name resolution, TLS and authentication.

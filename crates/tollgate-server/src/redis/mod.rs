@@ -6,7 +6,6 @@ mod channel_permits;
 mod connection;
 mod messages;
 mod rate_limits;
-pub mod url;
 
 pub use channel_permits::{ChannelPermits, GrantedPermits, PermitRequest};
 pub use connection::{RedisClient, RedisUnavailable};

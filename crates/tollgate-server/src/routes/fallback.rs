@@ -5,10 +5,9 @@ use axum::response::{IntoResponse as _, Response};
 use http::{StatusCode, Uri};
 use tollgate_core::{ApiError, ErrorKind};
 
-use crate::admin::AdminError;
-use crate::admin::endpoints::is_admin_path;
 use crate::chat::endpoint;
 use crate::chat::error::ChatErrorResponse;
+use crate::http::admin_error::{AdminError, is_admin_path};
 use crate::http::reply::ErrorResponse;
 use crate::http::request_id::RequestId;
 

@@ -202,7 +202,7 @@ fn insert(response: &mut Response, header: HeaderName, value: &str) {
 }
 
 /// Whether the client has the file already (`If-None-Match`).
-pub(super) fn is_not_modified(headers: &HeaderMap, tag: &str) -> bool {
+pub fn is_not_modified(headers: &HeaderMap, tag: &str) -> bool {
     let mut lists = headers.get_all(header::IF_NONE_MATCH).iter();
     lists.any(|list| {
         let mut tags = list.to_str().unwrap_or_default().split(',').map(str::trim);

@@ -57,7 +57,7 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
 }
 
 /// Headers of a proxy: the request comes from elsewhere, although its connection is from this machine.
-pub(crate) const FORWARDING_HEADERS: [&str; 6] = [
+pub const FORWARDING_HEADERS: [&str; 6] = [
     "forwarded",
     "via",
     "x-forwarded-for",

@@ -2,15 +2,12 @@
 
 pub mod balance;
 pub mod chat;
-pub mod console;
-pub mod docs;
 mod extract;
 pub mod fallback;
 pub mod files;
 pub mod health;
 pub mod images;
 pub mod models;
-pub mod openapi;
 pub mod quote;
 pub mod speech;
 pub mod tasks;

@@ -7,18 +7,17 @@ use foldhash::fast::RandomState;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tollgate_chat::Format;
+use tollgate_config::Fairness;
+use tollgate_config::providers;
 use tollgate_core::Secret;
 use tollgate_upstream::chat::{ChatModel, ChatProvider};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, ChannelEffect, ProviderError, egress};
 
-use crate::config::Fairness;
-use crate::fair_permits::{FairPermit, FairPermits, Reserve};
-use crate::providers;
-use crate::redis::NodeMessages;
-
 use super::borrowed_permits::Borrowing;
 use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
+use crate::fair_permits::{FairPermit, FairPermits, Reserve};
+use crate::redis::NodeMessages;
 
 /// A channel, ready to be called.
 pub struct OpenChannel {

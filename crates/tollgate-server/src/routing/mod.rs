@@ -25,9 +25,9 @@ pub use channel::{ChannelPermit, ModelBinding, OpenChannel, TriedKey, key_finger
 pub use failover::{Selection, session_hash};
 pub use health::{CooldownReport, HealthReport};
 
-use crate::config::Fairness;
 use failover::{NeedsPermit, select};
 use health::Availability;
+use tollgate_config::Fairness;
 
 /// Name and kind of the channel that is used if none is configured.
 const BUILT_IN: &str = "sandbox";

@@ -140,8 +140,8 @@ mod tests {
     use tollgate_upstream::provider::Settings;
 
     use super::*;
-    use crate::config::Fairness;
     use crate::routing::{Routing, Selection};
+    use tollgate_config::Fairness;
 
     fn routing_of(keys: &[&str]) -> Routing {
         let channel = Channel {

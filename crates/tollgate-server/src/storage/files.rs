@@ -16,12 +16,13 @@ use tokio_util::io::ReaderStream;
 use tollgate_core::{Millis, id};
 use tollgate_upstream::egress::Client;
 
-use crate::config::{Config, S3Location, ServeMode};
 use crate::storage::file_name::{self, NameStatus};
 use crate::storage::health::Availability;
 use crate::storage::local_folder::{LocalFolder, create_folder};
 use crate::storage::pending_file::PendingFile;
 pub use crate::storage::pending_file::Visibility;
+use tollgate_config::{Config, S3Location, ServeMode};
+
 use crate::storage::s3::{ObjectReader, S3Storage};
 
 /// Bytes of memory that a file takes while it is written.

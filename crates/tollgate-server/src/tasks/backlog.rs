@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use foldhash::fast::RandomState;
 use tokio::time::Instant;
+use tollgate_config::Fairness;
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_store::{Store, StoreError};
 
-use crate::config::Fairness;
 use crate::http::errors;
 
 /// How old a count may be once it has reached its limit: the store is asked again then.

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tollgate_config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
 use tollgate_core::{Clock, TaskKind};
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
 use crate::cluster::live_nodes::LiveNodes;
 use crate::cluster::readiness::Readiness;
-use crate::config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
 use crate::fair_permits::{FairPermits, Reserve};
 use crate::metrics::Metrics;
 use crate::redis::{NodeMessage, NodeMessages};

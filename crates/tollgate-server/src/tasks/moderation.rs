@@ -1,10 +1,10 @@
 //! Moderation of prompts before a submission is accepted: blocked phrases, then the provider's own moderation.
 
+use tollgate_config::Safety;
 use tollgate_core::ApiError;
 use tollgate_media::TaskModel;
 use tollgate_upstream::UpstreamErrorKind;
 
-use crate::config::Safety;
 use crate::routing::Routing;
 
 /// The start of the error message of a rejected prompt.

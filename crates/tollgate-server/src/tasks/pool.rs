@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tollgate_config::Fairness;
 use tollgate_core::{crash, id};
 use tollgate_store::{CancelOutcome, LeasedTask, Task, TaskClaim};
 
-use crate::config::Fairness;
 use crate::redis::NodeMessage;
 use crate::supervise::run_forever;
 use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};

@@ -11,7 +11,7 @@ use tollgate_core::Secret;
 const PREFIX: &str = "whsec_";
 
 /// A new secret: `whsec_` and 32 random bytes in base64.
-pub(crate) fn generate_secret() -> Secret {
+pub fn generate_secret() -> Secret {
     let mut bytes = [0_u8; 32];
     rand::rng().fill(&mut bytes);
     Secret::new(format!("{PREFIX}{}", STANDARD.encode(bytes)))

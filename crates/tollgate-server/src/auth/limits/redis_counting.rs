@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tollgate_config::OnRedisLoss;
 use tollgate_core::{ApiError, Millis};
 use tollgate_store::{Key, RateLimits};
 
@@ -11,7 +12,6 @@ use super::rate_limiter::{
 };
 use super::redis_counts::RedisCounting;
 use crate::cluster::live_nodes::LiveNodes;
-use crate::config::OnRedisLoss;
 use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
 
 impl RateLimiter {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use tollgate_config::OnRedisLoss;
 use tollgate_core::{ApiError, ErrorKind};
 
 use crate::cluster::live_nodes::LiveNodes;
-use crate::config::OnRedisLoss;
 use crate::redis::SharedLimits;
 
 /// Counting with other nodes.

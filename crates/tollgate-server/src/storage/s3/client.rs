@@ -8,12 +8,12 @@ use http::{Method, Request, Response, Uri};
 use rand::RngExt as _;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use tokio::sync::Semaphore;
+use tollgate_config::S3Location;
 use tollgate_upstream::egress::{Client, RequestBody, ResponseBody, Timeouts, body};
 use url::Url;
 
 use super::credentials::CredentialSource;
 use super::error::{S3Error, element};
-use crate::config::S3Location;
 
 /// How often a request is sent before its error counts.
 const MAX_ATTEMPTS: u32 = 4;

@@ -17,13 +17,12 @@ use std::time::Duration;
 
 use rusty_s3::S3Action as _;
 use tokio::io::AsyncWriteExt as _;
+use tollgate_config::S3Location;
 use tollgate_core::{crash, id};
 use tollgate_upstream::egress::Client;
 
-use crate::config::S3Location;
 use crate::storage::file_name;
 use crate::storage::pending_file::{PendingFile, Visibility};
-
 use client::{Attempts, S3Client};
 pub(super) use download::ObjectReader;
 

@@ -1,0 +1,104 @@
+//! The table of contents of the admin API: every endpoint. The router and the OpenAPI document are made from it.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::{MethodFilter, get, on};
+use tollgate_server::http::reply;
+use tollgate_server::state::App;
+
+use super::endpoint::{Endpoint, PREFIX, handle};
+use super::{
+    admins, alerts, audits, budgets, channel_writes, channels, chats, config, custom_models,
+    entries, events, keys, me, models, openapi, prices, quote, refunds, search, sessions, tail,
+    tasks, tokens, usage, users,
+};
+
+/// Every endpoint.
+pub fn all() -> impl Iterator<Item = &'static Endpoint> {
+    let lists: [&[Endpoint]; 24] = [
+        me::ENDPOINTS,
+        sessions::ENDPOINTS,
+        admins::ENDPOINTS,
+        tokens::ENDPOINTS,
+        users::ENDPOINTS,
+        entries::ENDPOINTS,
+        usage::ENDPOINTS,
+        budgets::ENDPOINTS,
+        refunds::ENDPOINTS,
+        tasks::ENDPOINTS,
+        chats::ENDPOINTS,
+        tail::ENDPOINTS,
+        search::ENDPOINTS,
+        keys::ENDPOINTS,
+        events::ENDPOINTS,
+        audits::ENDPOINTS,
+        quote::ENDPOINTS,
+        models::ENDPOINTS,
+        prices::ENDPOINTS,
+        channels::ENDPOINTS,
+        channel_writes::ENDPOINTS,
+        config::ENDPOINTS,
+        custom_models::ENDPOINTS,
+        alerts::ENDPOINTS,
+    ];
+    lists.into_iter().flatten()
+}
+
+/// The routes of the admin API.
+pub fn routes() -> Router<Arc<App>> {
+    let mut routes = Router::new().route("/admin/openapi.json", get(openapi_document));
+    for endpoint in all() {
+        let method = MethodFilter::try_from(endpoint.method.clone());
+        let method = method.expect("the methods of endpoints are those of HTTP");
+        let handler =
+            move |State(app): State<Arc<App>>, request: Request| handle(app, endpoint, request);
+        routes = routes.route(&format!("{PREFIX}{}", endpoint.path), on(method, handler));
+    }
+    routes
+}
+
+/// `GET /admin/openapi.json`.
+async fn openapi_document() -> Response {
+    static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(all()).to_string());
+    reply::json_text(DOCUMENT.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admin::endpoint::Access;
+
+    #[test]
+    fn every_schema_that_the_document_names_is_in_it() {
+        let document = openapi::document(all());
+        let text = document.to_string();
+        let names = text.split("#/components/schemas/").skip(1);
+        for name in names {
+            let name = name.split('"').next().unwrap_or_default();
+            assert!(
+                document["components"]["schemas"][name].is_object(),
+                "{name}"
+            );
+        }
+        for endpoint in all() {
+            let path = &document["paths"][format!("{PREFIX}{}", endpoint.path)];
+            let method = endpoint.method.as_str().to_ascii_lowercase();
+            assert!(path[method].is_object(), "{}", endpoint.path);
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_every_endpoint_with_its_scope() {
+        let page = include_str!("../../../../docs/admin.md");
+        for endpoint in all() {
+            let row = format!("\n| `{} {}` |", endpoint.method, endpoint.path);
+            let rest = page.split_once(&row).unwrap_or_else(|| panic!("{row}")).1;
+            if let Access::Scope(scope) = endpoint.access {
+                assert!(rest.starts_with(&format!(" `{}` |", scope.name())), "{row}");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Search: what an exact id names.
+
+use http::Method;
+use serde_json::{Value, json};
+use tollgate_server::http::admin_error::AdminError;
+use tollgate_store::{ChatFilter, Store};
+
+use super::call::Call;
+use super::endpoint::{Access, Endpoint, Returns, handler};
+use super::reply::Reply;
+use super::scope::Scope;
+
+pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
+    method: Method::GET,
+    path: "/search",
+    access: Access::AnyOf(&[
+        Scope::TasksRead,
+        Scope::ChatsRead,
+        Scope::UsersRead,
+        Scope::KeysRead,
+        Scope::ChannelsRead,
+        Scope::PricesRead,
+        Scope::ConfigRead,
+        Scope::EventsRead,
+    ]),
+    summary: "What an exact id names, of what the caller may read: task, chat, user, key, request, provider job.",
+    query: &["q"],
+    body: None,
+    returns: Returns::Object("search", 200),
+    handler: handler!(search),
+}];
+
+/// Fewest characters of an id.
+const MIN_LENGTH: usize = 3;
+
+async fn search(call: Call) -> Result<Reply, AdminError> {
+    call.check_query()?;
+    let id = call.query.get("q").unwrap_or("").trim();
+    if id.chars().count() < MIN_LENGTH {
+        let message = format!("must be an id of at least {MIN_LENGTH} characters");
+        return Err(AdminError::invalid("q", message));
+    }
+    let (store, scopes) = (&call.app.store, &call.actor()?.scopes);
+    let mut found = Vec::new();
+    if scopes.contains(Scope::TasksRead) {
+        found_tasks(store, id, &mut found).await?;
+    }
+    if scopes.contains(Scope::ChatsRead) {
+        found_chats(store, id, call.now, &mut found).await?;
+    }
+    if scopes.contains(Scope::UsersRead) {
+        let user = store.user(id).await?;
+        found.extend(user.map(|user| hit("user", &user.id, &user.name)));
+    }
+    if scopes.contains(Scope::KeysRead) {
+        let key = store.key(id).await?;
+        found.extend(key.map(|key| hit("key", &key.id, &key.label)));
+    }
+    Ok(Reply::json(json!({ "data": found })))
+}
+
+fn hit(kind: &str, id: &str, label: &str) -> Value {
+    json!({ "type": kind, "id": id, "label": label })
+}
+
+async fn found_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<(), AdminError> {
+    if let Some(task) = store.task(id).await? {
+        found.push(hit("task", &task.id, &task.model));
+    }
+    if let Some(task_id) = store.task_of_provider_job(id).await? {
+        found.push(hit("provider_job", &task_id, id));
+    }
+    Ok(())
+}
+
+/// By its own id, or by that of its request in the last seven days.
+async fn found_chats(
+    store: &Store,
+    id: &str,
+    now: i64,
+    found: &mut Vec<Value>,
+) -> Result<(), AdminError> {
+    if let Some(chat) = store.admin_chat(id).await? {
+        let model = chat.value["model"].as_str().unwrap_or("");
+        found.push(hit("chat", &chat.id, model));
+    }
+    if id.starts_with("req_") {
+        let filter = ChatFilter {
+            from: now - REQUESTS_WINDOW,
+            to: now + 1,
+            request_ids: Some(vec![id.to_owned()]),
+            ..ChatFilter::default()
+        };
+        let chats = store.admin_list_chats(&filter, None, 1).await?;
+        found.extend(chats.iter().map(|chat| hit("request", &chat.id, id)));
+    }
+    Ok(())
+}
+
+/// How far back requests are searched, in milliseconds.
+const REQUESTS_WINDOW: i64 = 7 * 24 * 3_600_000;

@@ -1,0 +1,190 @@
+//! Usage: what was spent and generated, by time, model, user, key and channel.
+
+use async_trait::async_trait;
+use http::Method;
+use serde_json::{Map, Value, json};
+use tollgate_core::clock::{DAY, HOUR};
+use tollgate_server::http::admin_error::AdminError;
+use tollgate_store::{Store, UsagePosition, UsageQuery, UsageRow, amount_json, time_json};
+
+use super::call::Call;
+use super::endpoint::{Access, Endpoint, Returns, handler};
+use super::list::{self, Item, Listing};
+use super::reply::Reply;
+use super::scope::Scope;
+
+pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
+    method: Method::GET,
+    path: "/usage",
+    access: Access::Scope(Scope::UsersRead),
+    summary: "What was spent and generated, the latest first; `from` and `to` count whole hours.",
+    query: &[
+        "from", "to", "group_by", "metric", "model", "user_id", "key_id", "channel",
+    ],
+    body: None,
+    returns: Returns::List("usage"),
+    handler: handler!(report),
+}];
+
+/// What a sum may be split by, and the member that shows it.
+pub(crate) const GROUPS: [(&str, &str); 6] = [
+    ("day", "day"),
+    ("hour", "hour"),
+    ("model", "model"),
+    ("user", "user_id"),
+    ("key", "key_id"),
+    ("channel", "channel"),
+];
+const METRICS: [&str; 6] = ["cost", "requests", "tokens", "images", "seconds", "failed"];
+
+/// Sums, the latest first.
+pub(crate) struct Usage {
+    pub(crate) query: UsageQuery,
+    /// Of each row: its groups, then its metrics.
+    columns: Vec<&'static str>,
+}
+
+#[async_trait]
+impl Listing for Usage {
+    fn columns(&self) -> &[&'static str] {
+        &self.columns
+    }
+
+    async fn page(
+        &self,
+        store: &Store,
+        after: Option<&[String]>,
+        limit: usize,
+    ) -> Result<Vec<Item>, AdminError> {
+        let after = after.map(parse_position).transpose()?;
+        let mut rows = store.usage(&self.query, after.as_ref(), limit).await?;
+        let is_total = self.columns.iter().all(|name| METRICS.contains(name));
+        if is_total && after.is_none() && rows.is_empty() {
+            // The sum over nothing.
+            rows.push(UsageRow::default());
+        }
+        Ok(rows.iter().map(|row| self.item(row)).collect())
+    }
+}
+
+impl Usage {
+    fn item(&self, row: &UsageRow) -> Item {
+        let UsagePosition { period, names } = &row.position;
+        let members = self.columns.iter().map(|name| {
+            let value = match *name {
+                "day" | "hour" => time_json(*period),
+                "model" => json!(names[0]),
+                "user_id" => json!(names[1]),
+                "key_id" => json!(names[2]),
+                "channel" if names[3].is_empty() => Value::Null,
+                "channel" => json!(names[3]),
+                "cost" => amount_json(row.cost),
+                "requests" => json!(row.requests),
+                "tokens" => json!(row.tokens),
+                "images" => json!(row.images),
+                "seconds" => json!(row.seconds),
+                _ => json!(row.failed),
+            };
+            ((*name).to_owned(), value)
+        });
+        let position = std::iter::once(period.to_string()).chain(names.iter().cloned());
+        Item {
+            value: Value::Object(members.collect::<Map<_, _>>()),
+            position: position.collect(),
+        }
+    }
+}
+
+fn parse_position(position: &[String]) -> Result<UsagePosition, AdminError> {
+    let parsed = position.split_first().and_then(|(period, names)| {
+        Some(UsagePosition {
+            period: period.parse().ok()?,
+            names: names.to_vec().try_into().ok()?,
+        })
+    });
+    parsed.ok_or_else(|| AdminError::invalid("cursor", "is not a cursor of this list"))
+}
+
+/// The words of a parameter, in the order of `known`; none if it is not sent.
+fn words<T: Copy>(
+    call: &Call,
+    parameter: &str,
+    known: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<Vec<T>, AdminError> {
+    let given = call.query.list(parameter).unwrap_or_default();
+    for (at, word) in given.iter().enumerate() {
+        if !known.iter().any(|one| name(*one) == word) || given[..at].contains(word) {
+            let names: Vec<_> = known.iter().map(|one| name(*one)).collect();
+            let message = format!(
+                "must be some of these, each once, separated by commas: {}",
+                names.join(", ")
+            );
+            return Err(AdminError::invalid(parameter, message));
+        }
+    }
+    let is_given = |one: &&T| given.iter().any(|word| word == name(**one));
+    Ok(known.iter().filter(is_given).copied().collect())
+}
+
+async fn report(call: Call) -> Result<Reply, AdminError> {
+    call.check_query()?;
+    let usage = Usage::of(&call, &GROUPS)?;
+    usage.reply(&call).await
+}
+
+impl Usage {
+    /// What the query asks for, split by some of `groups`.
+    ///
+    /// # Errors
+    /// 400 that names a parameter.
+    pub(crate) fn of(
+        call: &Call,
+        groups: &[(&'static str, &'static str)],
+    ) -> Result<Self, AdminError> {
+        let groups = words(call, "group_by", groups, |group| group.0)?;
+        let mut metrics = words(call, "metric", &METRICS, |metric| metric)?;
+        if metrics.is_empty() {
+            metrics.extend(METRICS);
+        }
+        let has = |name: &str| groups.iter().any(|group| group.0 == name);
+        if has("day") && has("hour") {
+            return Err(AdminError::invalid(
+                "group_by",
+                "must not have both day and hour",
+            ));
+        }
+        let period = match (has("day"), has("hour")) {
+            (true, _) => Some(DAY),
+            (_, true) => Some(HOUR),
+            _ => None,
+        };
+        let (from, to) = call.query.window(call.now)?;
+        let query = UsageQuery {
+            period,
+            by_model: has("model"),
+            by_user: has("user"),
+            by_key: has("key"),
+            by_channel: has("channel"),
+            from,
+            to,
+            models: call.query.list("model"),
+            user_ids: call.query.list("user_id"),
+            key_ids: call.query.list("key_id"),
+            channels: call.query.list("channel"),
+        };
+        let columns = groups.iter().map(|group| group.1).chain(metrics).collect();
+        Ok(Self { query, columns })
+    }
+
+    /// The sums with the time until which they are complete.
+    ///
+    /// # Errors
+    /// 400 for a bad `limit` or `cursor`.
+    pub(crate) async fn reply(self, call: &Call) -> Result<Reply, AdminError> {
+        // Reports read what is not rolled up too: all that was committed before now is in them.
+        let watermark = time_json(call.now);
+        let reply = list::reply(call, self).await?;
+        Ok(reply.with_member("watermark", watermark))
+    }
+}

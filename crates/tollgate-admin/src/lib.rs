@@ -1,0 +1,41 @@
+//! What operators, users of the portal and browsers call, outside the client API: the admin API, the API of the portal, sign-in by an OpenID
+//! provider, the pages of console, portal and documentation, the OpenAPI documents.
+//!
+//! A crate of its own: chats and tasks know nothing of it, and an ordinary build need not optimise it (docs/performance.md).
+
+pub mod admin;
+mod console;
+mod docs;
+pub mod openapi;
+pub mod portal;
+mod sign_in;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use tollgate_server::listener_role::ListenerRole;
+use tollgate_server::state::App;
+
+/// The routes of all of it on a listener of this role, for [`tollgate_server::router::GatewayService`].
+pub fn routes(app: &App, role: ListenerRole) -> Router<Arc<App>> {
+    let mut routes = Router::new()
+        .route("/openapi.json", get(openapi::endpoint::openapi))
+        .route("/docs", get(docs::home))
+        .route("/docs/api", get(docs::api))
+        .merge(docs::routes())
+        .merge(sign_in::routes(role))
+        .merge(console::assets());
+    // Those of operators and those of users, as pages with the API that they use.
+    if role.serves_operators() {
+        routes = routes
+            .merge(admin::endpoints::routes())
+            .merge(console::console_pages(role, &app.public_url));
+    }
+    if role.serves_portal() {
+        routes = routes
+            .merge(portal::routes())
+            .merge(console::portal_pages(role, &app.public_url));
+    }
+    routes
+}

@@ -1,0 +1,133 @@
+//! Sign in to the portal with an API key, and out.
+
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use tollgate_core::id;
+use tollgate_server::auth::keys::AuthError;
+use tollgate_server::http::admin_error::AdminError;
+use tollgate_server::state::App;
+use tollgate_store::{AdminRequest, NewPortalSession, SignInFailures};
+
+use super::account::me;
+use super::authenticate::cookie_name;
+use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
+use crate::admin::{
+    Actor, ActorKind, Call, Reply, check_same_origin, fields, sign_in_methods, written,
+};
+
+pub(super) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Method::POST,
+        path: "/session",
+        access: Access::Public,
+        summary: "Signs in with an API key: the reply sets a cookie.",
+        query: &[],
+        body: Some("portal_sign_in"),
+        returns: Returns::Object("portal_me", 201),
+        handler: handler!(sign_in),
+    },
+    Endpoint {
+        method: Method::GET,
+        path: "/session/methods",
+        access: Access::Public,
+        summary: "How one can sign in beside an API key: `oidc` has the label of the OpenID provider, null if there is none.",
+        query: &[],
+        body: None,
+        returns: Returns::Object("sign_in_methods", 200),
+        handler: handler!(sign_in_methods),
+    },
+    Endpoint {
+        method: Method::DELETE,
+        path: "/session",
+        access: Access::Any,
+        summary: "Signs out.",
+        query: &[],
+        body: None,
+        returns: Returns::Nothing,
+        handler: handler!(sign_out),
+    },
+];
+
+/// Failed sign-ins in 15 minutes after which there are no more from an address.
+const MAX_FAILURES: i64 = 20;
+/// How long a browser keeps the cookie, in seconds; the session may end before.
+const COOKIE_AGE: u32 = 7 * 86_400;
+
+async fn sign_in(call: Call) -> Result<Reply, AdminError> {
+    check_same_origin(&call.app.public_url, &call.headers)?;
+    let mut fields = call.fields()?;
+    let api_key = fields.required("api_key", fields::text)?;
+    fields.finish(&[])?;
+    let subjects = vec![(format!("portal:{}", call.peer), MAX_FAILURES)];
+    let attempt = match call.app.store.begin_sign_in(subjects, call.now).await? {
+        SignInFailures::Allowed(attempt) => attempt,
+        SignInFailures::Throttled { retry_after_s } => {
+            return Err(AdminError::throttled(retry_after_s));
+        }
+    };
+    let presented = [Some(api_key.trim()), None, None, None];
+    let key = match call.app.auth.authenticate_any(&presented).await {
+        Ok(key) => key,
+        Err(AuthError::Store(e)) => return Err(e.into()),
+        Err(e) => {
+            let status = match e {
+                AuthError::UserDisabled => StatusCode::FORBIDDEN,
+                _ => StatusCode::UNAUTHORIZED,
+            };
+            let message = tollgate_core::ApiError::from(e).message;
+            return Err(AdminError::new(status, "bad_credentials", message));
+        }
+    };
+    let secret = id::random_secret("");
+    let new = NewPortalSession {
+        hash: id::key_hash(&secret),
+        key_id: key.id.clone(),
+        user_id: key.user_id.clone(),
+        attempt,
+        nonce_hash: None,
+    };
+    let request = AdminRequest {
+        actor: Actor::of_key(key.clone(), None).name,
+        token_id: None,
+        address: Some(call.address.to_string()),
+        request_id: Some(call.request_id.clone()),
+        reason: None,
+        idempotency: None,
+        now: call.now,
+    };
+    let started = call.app.store.begin_portal_session(&request, new).await?;
+    started.map_err(|rejection| AdminError::from_rejection(rejection, "session"))?;
+    let me = me(&call, &key).await?;
+    let cookie = set_cookie(&call.app, &call.headers, &secret, COOKIE_AGE);
+    let reply = Reply::json(me).status(StatusCode::CREATED);
+    Ok(reply.header(header::SET_COOKIE, cookie))
+}
+
+async fn sign_out(call: Call) -> Result<Reply, AdminError> {
+    let ActorKind::Key(_, Some(session_id)) = &call.actor()?.kind else {
+        return Err(AdminError::not_found("session"));
+    };
+    let request = call.action()?;
+    let ended = call
+        .app
+        .store
+        .end_portal_session(&request, session_id)
+        .await;
+    let cookie = set_cookie(&call.app, &call.headers, "", 0);
+    Ok(written(ended, "session")?.header(header::SET_COOKIE, cookie))
+}
+
+/// The header that gives a browser the cookie of a new session.
+pub(crate) fn portal_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
+    set_cookie(app, headers, secret, COOKIE_AGE)
+}
+
+fn set_cookie(app: &App, headers: &HeaderMap, secret: &str, age: u32) -> HeaderValue {
+    let name = cookie_name(app, headers);
+    let secure = match name.starts_with("__Host-") {
+        true => "; Secure",
+        false => "",
+    };
+    let cookie =
+        format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
+    HeaderValue::from_str(&cookie).unwrap_or(HeaderValue::from_static(""))
+}

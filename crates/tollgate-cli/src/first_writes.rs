@@ -1,0 +1,122 @@
+//! What `tollgate serve` writes to the database at its start. A disk that is full then does not keep the gateway from serving
+//! reads: the writes are tried until the disk takes them, and no task is worked on before.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tollgate_admin::admin::sign_in_link;
+use tollgate_core::{Amount, id};
+use tollgate_server::state::App;
+use tollgate_store::{KeyLimits, RateLimits, StoreError};
+
+use super::common::Failed;
+use super::key;
+
+/// Pause between tries while the disk takes no writes.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The user of a first start.
+const DEMO: &str = "demo";
+
+/// Writes once, or leaves it to a background loop if the disk of the database is full. The token is cancelled when all is
+/// written.
+///
+/// # Errors
+/// Any other failure of the database.
+pub(super) async fn write_or_retry(app: &Arc<App>) -> Result<CancellationToken, Failed> {
+    let written = CancellationToken::new();
+    match write(app).await {
+        Ok(()) => {
+            greet(app).await?;
+            written.cancel();
+        }
+        Err(StoreError::DiskFull(why)) => {
+            tracing::error!(
+                error = why,
+                "the database's disk takes no writes: only reads are served until it does"
+            );
+            let (app, written) = (Arc::clone(app), written.clone());
+            tokio::spawn(async move { retry(&app, &written).await });
+        }
+        Err(e) => return Err(e.into()),
+    }
+    Ok(written)
+}
+
+async fn retry(app: &App, written: &CancellationToken) {
+    while let Err(e) = write(app).await {
+        tracing::debug!(error = %e, "the writes of the start are tried again");
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+    tracing::info!("the database takes writes again");
+    if let Err(Failed(why)) = greet(app).await {
+        tracing::error!(error = why, "a first start's user or link is missing");
+    }
+    written.cancel();
+}
+
+/// Takes over the tasks that the last run left, and registers this node. May be repeated until the workers start.
+async fn write(app: &App) -> Result<(), StoreError> {
+    app.store.reserve_disk().await?;
+    app.heartbeat.start().await?;
+    // A node that is alone takes back at once what its last run left leased.
+    let has_crashed = if app.store.is_shared() {
+        // Whether a crashed node left unfinished tasks cannot be told from those of live nodes.
+        app.store.next_task_due_at().await?.is_some()
+    } else {
+        app.store.release_leases(None, app.clock.now()).await? > 0
+    };
+    // Had the last run crashed because it worked on too much at once, so would this one.
+    if has_crashed {
+        app.tasks.signals.workload.begin_with_few();
+    }
+    app.peers.report().await
+}
+
+/// Creates the demo key on a first start, and a link to the console while there is no admin.
+async fn greet(app: &App) -> Result<(), Failed> {
+    if app.config.demo && !app.store.has_users().await? {
+        create_demo_user(app).await?;
+    }
+    if !app.store.has_admins().await? {
+        print_first_link(app).await?;
+    }
+    Ok(())
+}
+
+/// First start: creates the user `demo` with one API key and prints both with commands to paste.
+async fn create_demo_user(app: &App) -> Result<(), Failed> {
+    app.store
+        .create_user(
+            DEMO,
+            true,
+            Amount::ZERO,
+            RateLimits::default(),
+            app.clock.now(),
+        )
+        .await?;
+    let (_, key) = key::create(&app.store, DEMO, "first start", None, KeyLimits::default()).await?;
+    let url = &app.public_url;
+    let body =
+        r#"{"model": "gpt-image-2-official", "prompt": "a lighthouse at dawn", "size": "16:9"}"#;
+    let text = format!(
+        "\nFirst start: created user {DEMO:?} (unlimited) with this API key, which is shown only once:\n\n  {key}\n\n\
+         Generate an image:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
+         -H 'Content-Type: application/json' -d '{body}'\n\n\
+         Poll the task with its id from the answer:\n\n  \
+         curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
+    );
+    Ok(std::io::stderr().write_all(text.as_bytes())?)
+}
+
+/// While there is no admin: prints the one-time link with which the first one signs in.
+async fn print_first_link(app: &App) -> Result<(), Failed> {
+    let code = id::random_secret("");
+    let now = app.clock.now();
+    app.store
+        .create_first_link(&id::key_hash(&code), now)
+        .await?;
+    let link = sign_in_link(&app.console_url, &code);
+    Ok(writeln!(std::io::stderr(), "first sign-in: {link}")?)
+}

@@ -1,0 +1,196 @@
+//! `tollgate serve`: brings the gateway up, runs it, takes it down.
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tollgate_admin::admin::configuration_fingerprint;
+use tollgate_config::{Config, Overrides};
+use tollgate_core::Clock;
+use tollgate_server::background::{self, Telemetry};
+use tollgate_server::cluster::clock_sync::{self, ClockSync};
+use tollgate_server::http::server::Listener;
+use tollgate_server::listeners::Listeners;
+use tollgate_server::logging;
+use tollgate_server::state::App;
+use tollgate_server::storage::data_dir;
+use tollgate_store::StoreError;
+
+use super::common::{Common, Failed, open_store};
+use super::first_writes;
+
+/// How long settlements may go on after the last connection has ended.
+const CLOSING: Duration = Duration::from_secs(5);
+/// How long giving back what this node has may take: other nodes wait no longer than its heartbeat is valid anyway.
+const LEAVING: Duration = Duration::from_secs(1);
+
+#[derive(Args)]
+pub(super) struct Serve {
+    /// Where to listen [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Make no demo user on an empty data directory
+    #[arg(long)]
+    no_demo: bool,
+}
+
+impl Serve {
+    pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
+        // 1. Configuration, data directory, log.
+        let overrides = || Overrides {
+            listen: self.listen.clone(),
+            no_demo: self.no_demo,
+            ..Overrides::default()
+        };
+        let config = common.configuration(overrides())?;
+        data_dir::create(&config.data_dir)?;
+        let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
+        let _log = logging::start(&config.log);
+        // 2. The addresses first: a busy port is told before anything is touched.
+        let listeners = Listeners::bind(&config).await?;
+        let admin_address = listeners.admin.as_ref().map(Listener::address);
+        // 3. Database, files, everything that hangs on them.
+        let store = open_store(&config).await?;
+        let steady = Arc::new(clock_sync::start(&store).await?);
+        let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
+        let addresses = (listeners.main.address(), admin_address);
+        let app = App::build(config, addresses, store, clock, configuration_fingerprint)?;
+        app.config_sync.refresh().await?;
+        log_setup(&app);
+        if let Some(redis) = &app.redis
+            && !redis.ensure_connected().await
+        {
+            tracing::warn!("Redis does not respond: each node applies limits.on_redis_loss");
+        }
+        let telemetry = Telemetry::start(&app);
+        let clock_sync = ClockSync::new(
+            app.store.clone(),
+            steady,
+            Arc::clone(&app.readiness),
+            app.config.leases.ms(),
+        );
+        clock_sync.compare().await;
+        // 4. What a start writes; on a full disk, as soon as it takes writes again.
+        let written = first_writes::write_or_retry(&app).await?;
+        // 5. Serve until told to stop; who reads that line may say so at once.
+        let signals = Signals::listen()?;
+        writeln!(
+            std::io::stdout(),
+            "listening on {}://{}",
+            listeners.main.scheme(),
+            listeners.main.address()
+        )?;
+        let reload = || common.configuration(overrides());
+        let certificates = listeners.certificates.clone();
+        let clock_sync = Arc::new(clock_sync);
+        let background = background::start_loops(&app, clock_sync, certificates, &telemetry);
+        until_stopped(&app, listeners, signals, written, background, reload).await?;
+        telemetry.flush().await;
+        Ok(())
+    }
+}
+
+/// What this process is told from outside.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// What an operator should know at start: nothing configured, models that cost nothing.
+fn log_setup(app: &App) {
+    let reloadable = app.reloadable.current();
+    if reloadable.routing.is_built_in() {
+        tracing::info!("no channel is configured: the sandbox channel serves every model");
+    }
+    let mut free = reloadable.served_models_without_price();
+    free.sort_unstable();
+    if !free.is_empty() {
+        tracing::warn!(models = free.join(" "), "models without a price cost 0");
+    }
+}
+
+async fn until_stopped(
+    app: &Arc<App>,
+    listeners: Listeners,
+    mut signals: Signals,
+    written: CancellationToken,
+    background: JoinSet<()>,
+    reload: impl Fn() -> Result<Config, Failed>,
+) -> Result<(), Failed> {
+    let drain = app.stopping.clone();
+    let drain_timeout = Duration::from_secs(app.config.drain_s);
+    let workers = background::start_workers(app, &written, drain_timeout);
+    let webhooks = background::start_webhooks(app, &written);
+    let served = listeners.serve(app, tollgate_admin::routes);
+    loop {
+        tokio::select! {
+            _ = signals.terminate.recv() => break,
+            _ = signals.interrupt.recv() => break,
+            _ = signals.hangup.recv() => reloaded(app, reload()).await,
+        }
+    }
+    tracing::info!("draining: no new connections, finishing what is in flight");
+    drain.cancel();
+    served.await?;
+    workers.await?;
+    webhooks.await?;
+    // Replies that were cut off are still being settled.
+    app.closing.close();
+    if timeout(CLOSING, app.closing.wait()).await.is_err() {
+        tracing::error!(
+            "some chats could not be settled: their holds are released, nothing is charged"
+        );
+    }
+    drop(background);
+    match timeout(LEAVING, leave(app)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(e)) => tracing::warn!(error = %e, "other nodes release what this one has"),
+        Err(_) => {
+            tracing::warn!("other nodes release what this one has: the database does not answer")
+        }
+    }
+    if let Err(e) = app.store.empty_write_ahead_log().await {
+        tracing::warn!(error = %e, "the database's write-ahead log is left as it is");
+    }
+    Ok(())
+}
+
+/// Gives back what this node has granted itself, and ends its heartbeat.
+async fn leave(app: &App) -> Result<(), StoreError> {
+    let now = app.clock.now();
+    app.reloadable.current().routing.return_permits().await;
+    app.store.return_all_grants(now).await?;
+    app.store.end_node(&app.heartbeat.node, now).await
+}
+
+/// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.
+async fn reloaded(app: &App, config: Result<Config, Failed>) {
+    let applied = match config {
+        Ok(config) => app
+            .config_sync
+            .reload(Arc::new(config))
+            .await
+            .map_err(Failed::from),
+        Err(e) => Err(e),
+    };
+    match applied {
+        Ok(()) => tracing::info!("channels and prices were read again"),
+        Err(Failed(why)) => tracing::error!(error = why, "the configuration was not taken"),
+    }
+}

@@ -1,0 +1,387 @@
+//! Writes and checks the table of docs/money.md that has, for each way in which a chat can end, what its provider bills beside
+//! what is charged. `TOLLGATE_BLESS=1` writes it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use futures_util::stream;
+use serde_json::json;
+use tollgate_fakes::{Fake, Options, Provider, ReceivedRequest};
+
+use super::charges::{cost, prices};
+use super::format::Format;
+use super::providers::{AllProviders, CHANNELS, all_models};
+use super::request::{ChatRequest, TOOL};
+use crate::harness::*;
+
+on_both!(the_table_of_bills_is_what_the_gateway_charges);
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../", "docs/money.md");
+const BEGIN: &str = "<!-- bills: written by the tests of tollgate-cli with TOLLGATE_BLESS=1 -->\n";
+const END: &str = "<!-- end of bills -->\n";
+/// The events after which a stream is cut. No stream has many more.
+const CUTS: std::ops::Range<usize> = 1..10;
+/// Chats at the same time. With more, a slow machine does not read the rest of a stream within the half second that the gateway has for it.
+const CONCURRENT: usize = 6;
+/// Chats of one channel that fail at the same time: most of them wait for a time limit.
+const FAILURES_AT_ONCE: usize = 2;
+/// A response's text is shorter than what is read of a stream whose client has left.
+const PROMPT: &str =
+    "so it goes so it goes so it goes so it goes so it goes so it goes so it goes so it goes";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Ending {
+    Complete,
+    CutByClient,
+    CutWhileSilent,
+    CutByProvider,
+    Silent,
+    Rejected,
+    TimedOut,
+}
+
+use Ending::{Complete, CutByClient, CutByProvider, CutWhileSilent, Rejected, Silent, TimedOut};
+
+const ENDINGS: [(Ending, &str); 7] = [
+    (Complete, "complete"),
+    (CutByClient, "left by the client"),
+    (CutWhileSilent, "left by the client, the provider silent"),
+    (CutByProvider, "cut off by the provider"),
+    (Silent, "timed out after its beginning"),
+    (Rejected, "refused by the provider"),
+    (TimedOut, "timed out"),
+];
+const CONTENTS: [&str; 5] = [
+    "text",
+    "hidden reasoning",
+    "tool calls",
+    "image and text",
+    "generated image",
+];
+/// How the outputs of each kind begin: text, thoughts, arguments of a call, images.
+const OUTPUTS: [&str; 6] = [
+    "echo",
+    "I am",
+    r#"\"city"#,
+    r#""args":{"city"#,
+    r#""input":{"city"#,
+    "iVBOR",
+];
+/// The channel of the models that generate images in a chat, of [`CHANNELS`].
+const DRAWING_CHANNEL: usize = 3;
+
+/// A row of the table, and a column.
+type Cell = (usize, bool, Ending, usize);
+
+/// One chat.
+#[derive(Clone, Copy)]
+struct Case {
+    number: usize,
+    cell: Cell,
+    /// Of [`CHANNELS`].
+    channel: usize,
+    /// Events after which it is cut.
+    cut: usize,
+}
+
+impl Case {
+    /// Every case of the ends that `is_included`.
+    fn all(is_included: fn(Ending) -> bool) -> Vec<Self> {
+        let mut cases = Vec::new();
+        let ends = ENDINGS.iter().map(|(end, _)| *end);
+        for end in ends.filter(|end| is_included(*end)) {
+            let contents = 0..CONTENTS.len();
+            for (format, content) in contents.flat_map(|c| (0..4).map(move |format| (format, c))) {
+                // The format's own channel, and one that it is translated for.
+                let channels = match content {
+                    4 => vec![DRAWING_CHANNEL],
+                    _ if end == TimedOut => vec![format],
+                    _ => vec![format, (format + 1) % 4],
+                };
+                for (channel, stream) in channels.into_iter().flat_map(|c| [(c, false), (c, true)])
+                {
+                    let cuts = match end {
+                        CutByClient | CutWhileSilent | CutByProvider if stream => CUTS,
+                        // Each takes the time limit.
+                        Silent if stream => 3..5,
+                        _ => 1..2,
+                    };
+                    cases.extend(cuts.map(|cut| Self {
+                        number: 0,
+                        cell: (format, stream, end, content),
+                        channel,
+                        cut,
+                    }));
+                }
+            }
+        }
+        cases
+    }
+
+    fn name(self) -> String {
+        format!("case-{}-", self.number)
+    }
+
+    fn model(self) -> &'static str {
+        let thinks = self.cell.3 == 1;
+        let models = CHANNELS[self.channel].models;
+        // The first of the models of responses is the one that reasons.
+        models[usize::from(thinks != (self.channel == 1))].0
+    }
+
+    /// Whether all output is visible in the stream, so that the provider is dropped soon after the client left.
+    fn is_all_visible(self) -> bool {
+        self.cell.3 != 1 && matches!(self.channel, 0 | 2)
+    }
+
+    /// What the fake does, as a directive in the prompt.
+    fn directive(self) -> String {
+        let (_, stream, end, _) = self.cell;
+        let cut = self.cut;
+        match end {
+            // A provider that goes on would be read to its end.
+            CutByClient if stream && self.is_all_visible() => format!("[[fake:stall={cut}]]"),
+            CutByClient if !stream => "[[fake:drip=1]]".to_owned(),
+            CutWhileSilent if !stream => "[[fake:hang]]".to_owned(),
+            CutWhileSilent => format!("[[fake:stall={cut}]]"),
+            Silent => format!("[[fake:stall={cut}*1]]"),
+            CutByProvider => format!("[[fake:reset-mid-body={cut}*1]]"),
+            Rejected => "[[fake:status=400*1]]".to_owned(),
+            TimedOut => "[[fake:hang*1]]".to_owned(),
+            Complete | CutByClient => String::new(),
+        }
+    }
+
+    /// Returns whether the client got any output.
+    async fn run(self, client: &Client) -> bool {
+        let (format, stream, end, content) = self.cell;
+        let format = Format::ALL[format];
+        let mut text = format!("{} {PROMPT} {}", self.name(), self.directive());
+        match content {
+            1 => text += "think",
+            2 => text += &format!("call tool {TOOL} with {}", json!({"city": PROMPT})),
+            4 => text += "draw a picture",
+            _ => {}
+        }
+        let mut request = ChatRequest::new(format, self.model(), stream);
+        if content == 3 {
+            request = request.image();
+        }
+        request = request.user(&text);
+        request = match content {
+            1 => request.thinking(),
+            2 => request.tools(),
+            4 => request.max_tokens(4_000),
+            _ => request.max_tokens(400),
+        };
+        let path = format.vendor_path(self.model(), stream);
+        let name = self.name();
+        let headers = [("x-request-id", name.as_str())];
+        let read = async {
+            let mut response = client.open_with(&path, &request.body, &headers).await;
+            match (end, stream && !self.is_all_visible()) {
+                (CutByClient, true) => {
+                    for _ in 0..self.cut {
+                        response.event().await;
+                    }
+                }
+                _ => {
+                    let text = response.text().await;
+                    return OUTPUTS.iter().any(|output| text.contains(output));
+                }
+            }
+            true
+        };
+        match end {
+            // Leaves while the provider is silent, or slow.
+            CutByClient | CutWhileSilent
+                if end == CutWhileSilent || !stream || self.is_all_visible() =>
+            {
+                let time = Duration::from_millis(150);
+                tokio::time::timeout(time, read).await.unwrap_or(true)
+            }
+            _ => read.await,
+        }
+    }
+}
+
+/// The names of the cases of which a provider has got a request.
+fn names_of_cases(fake: &Fake) -> Vec<String> {
+    fake.requests().iter().map(name_of_case).collect()
+}
+
+fn name_of_case(request: &ReceivedRequest) -> String {
+    let body = request.body.to_string();
+    let at = body.find("case-").expect("the name of a case");
+    body[at..].split_inclusive('-').take(2).collect()
+}
+
+/// What was billed and charged for each case, in billionths.
+async fn compare(gateway: &TestGateway, fakes: &[Fake], cases: &[Case]) -> Vec<(u64, u64)> {
+    let rows = gateway
+        .query("SELECT request_id, COALESCE(settled, 0) FROM chats")
+        .await;
+    let charged: BTreeMap<&str, u64> = rows
+        .iter()
+        .map(|row| (row[0].as_str(), row[1].parse().unwrap()))
+        .collect();
+    let mut billed = BTreeMap::new();
+    for (fake, channel) in fakes.iter().zip(CHANNELS) {
+        for request in fake.requests() {
+            let name = name_of_case(&request);
+            let wrote = channel.provider != Provider::Gemini;
+            let bill = request.billed.map_or(0, |tokens| cost(tokens, wrote));
+            // The last attempt is the one that the client got.
+            billed.insert(name, bill);
+        }
+    }
+    // A client that leaves on a busy machine may do so before the provider has its request: neither side has it then.
+    let amounts = |case: &Case| {
+        let name = case.name();
+        let charged = charged.get(name.as_str()).copied();
+        (
+            billed.get(&name).copied().unwrap_or(0),
+            charged.unwrap_or(0),
+        )
+    };
+    cases.iter().map(amounts).collect()
+}
+
+/// The table: the worst ratio of each cell.
+fn table(worst: &BTreeMap<Cell, Option<f64>>) -> String {
+    let mut table = format!("| Format | The chat is | {} |\n", CONTENTS.join(" | "));
+    table += &"|---".repeat(2 + CONTENTS.len());
+    table += "|\n";
+    for (format, name) in [
+        "chat completions",
+        "responses",
+        "messages",
+        "generateContent",
+    ]
+    .iter()
+    .enumerate()
+    {
+        for stream in [false, true] {
+            for (end, end_name) in ENDINGS {
+                let kind = if stream { ", streamed" } else { "" };
+                table += &format!("| {name}{kind} | {end_name} |");
+                for content in 0..CONTENTS.len() {
+                    table += &match worst[&(format, stream, end, content)] {
+                        None => " – |".to_owned(),
+                        Some(ratio) if ratio < 0.995 => " < 1 |".to_owned(),
+                        Some(ratio) => format!(" {ratio:.2} |"),
+                    };
+                }
+                table.push('\n');
+            }
+        }
+    }
+    table
+}
+
+async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
+    let limits = "[time_limits]\nchat_first_byte_s = 1\nchat_idle_s = 1\n";
+    let config = limits.to_owned() + &prices(&all_models());
+    let options = Options {
+        chunks: 3,
+        delay: Duration::from_millis(10),
+        ..Options::default()
+    };
+    let (config, fakes) = AllProviders::start_fakes(&config, options).await;
+    let mut gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("1000000").await;
+    let fails = |end| matches!(end, CutByProvider | Silent | Rejected | TimedOut);
+    let mut cases = Case::all(|end| matches!(end, Complete | CutByClient | CutWhileSilent));
+    let count = cases.len();
+    cases.extend(Case::all(fails));
+    (1..)
+        .zip(&mut cases)
+        .for_each(|(number, case)| case.number = number);
+    stream::iter(&cases[..count])
+        .for_each_concurrent(CONCURRENT, async |case| {
+            case.run(&client).await;
+        })
+        .await;
+    // After five failures in a row a channel is not used for a while, so a success follows each of them.
+    let run_failure = async |case: &Case| {
+        let is_answered = case.run(&client).await;
+        let (format, _, _, _) = case.cell;
+        let number = cases.len() + case.number;
+        let cell = (format, false, Complete, 0);
+        let success = Case {
+            number,
+            cell,
+            ..*case
+        };
+        success.run(&client).await;
+        (!is_answered).then_some(case.number)
+    };
+    let of_channel = |channel: usize| {
+        let own = cases[count..]
+            .iter()
+            .filter(move |case| case.channel == channel);
+        let ends = stream::iter(own).map(&run_failure);
+        ends.buffer_unordered(FAILURES_AT_ONCE).collect::<Vec<_>>()
+    };
+    let ends = join_all((0..CHANNELS.len()).map(of_channel)).await;
+    let unanswered: Vec<usize> = ends.into_iter().flatten().flatten().collect();
+    // Of those that a provider has got: a client that leaves on a busy machine may do so before.
+    let sent: Vec<String> = fakes.iter().flat_map(names_of_cases).collect();
+    until_true("every chat to end", async || {
+        let ended = "SELECT request_id FROM chats WHERE outcome IS NOT NULL";
+        let ended: BTreeSet<String> = gateway.query(ended).await.into_iter().flatten().collect();
+        sent.iter().all(|name| ended.contains(name))
+    })
+    .await;
+    gateway.terminate().await;
+    let amounts = compare(&gateway, &fakes, &cases).await;
+    let mut worst: BTreeMap<Cell, Option<f64>> = BTreeMap::new();
+    let mut unpaid = Vec::new();
+    for (case, (billed, charged)) in cases.iter().zip(amounts) {
+        let described = format!(
+            "{:?} {} after {}",
+            case.cell, CHANNELS[case.channel].name, case.cut
+        );
+        // Who got an error and no output pays nothing, whatever the provider bills.
+        let billed = match unanswered.contains(&case.number) {
+            true => 0,
+            false => billed,
+        };
+        if billed * 10 > charged * 11 {
+            unpaid.push(format!("{described}: billed {billed}, charged {charged}"));
+        }
+        let ratio = (charged > 0).then(|| billed as f64 / charged as f64);
+        let cell = worst.entry(case.cell).or_insert(None);
+        if ratio > *cell {
+            *cell = ratio;
+        }
+    }
+    gateway.close().await;
+    assert!(unpaid.is_empty(), "{}", unpaid.join("\n"));
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the table's place");
+    let (found, after) = rest.split_once(END).expect("the table's end");
+    let table = table(&worst);
+    if std::env::var_os("TOLLGATE_BLESS").is_some() {
+        std::fs::write(PAGE, format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
+    } else {
+        assert_eq!(
+            without_chance(found),
+            without_chance(&table),
+            "docs/money.md: run this test with TOLLGATE_BLESS=1"
+        );
+    }
+}
+
+/// The table with the cells alike of which each run finds one or the other: how much a silent provider is taken to have generated depends on
+/// when the machine noticed that its client left, and if it left before a provider had the request, nothing is billed and nothing paid.
+fn without_chance(table: &str) -> String {
+    let by_chance = "left by the client, the provider silent";
+    let lines = table.lines().map(|line| match line.contains(by_chance) {
+        true => line.replace("< 1", "1.00").replace('–', "1.00"),
+        false => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,193 @@
+//! Settings that are addresses: where to listen, the public URL, the database, networks.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize, Serializer};
+use tollgate_core::Secret;
+use url::Url;
+
+use crate::redis_url::check_url;
+
+/// The files that TLS of a listener needs, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate and its intermediates.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The authorities of which a client must have a certificate; `None` if clients need none.
+    pub client_ca: Option<PathBuf>,
+    /// The table of the configuration that names `cert` and `key`: `tls` or `admin.tls`.
+    pub table: &'static str,
+}
+
+/// `HOST:PORT`.
+pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
+        let is_host = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
+        !host.is_empty() && is_host && port.parse::<u16>().is_ok()
+    });
+    match is_address {
+        true => Ok(text),
+        false => Err(D::Error::custom(format!(
+            "is {text:?}, but it takes HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080"
+        ))),
+    }
+}
+
+/// `HOST:PORT` of a listener that need not be there.
+pub(super) fn optional_listen<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    listen(deserializer).map(Some)
+}
+
+/// The prefix of links, without a `/` at its end.
+pub(super) fn public_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match is_base_url(&text) {
+        true => Ok(Some(text.trim_end_matches('/').to_owned())),
+        false => Err(D::Error::custom(format!(
+            "is {text:?}, but it takes an http:// or https:// URL without query"
+        ))),
+    }
+}
+
+/// The base URL of a channel, which can hold a secret: the error does not repeat it.
+pub(super) fn base_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<String>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match is_base_url(&text) {
+        true => Ok(Some(text.trim_end_matches('/').to_owned())),
+        false => Err(D::Error::custom(
+            "takes an http:// or https:// URL without user name, query and fragment",
+        )),
+    }
+}
+
+/// Whether a path can be appended to this URL.
+fn is_base_url(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.host().is_some()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    })
+}
+
+/// The database, and a replica of it.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct DatabaseSettings {
+    #[serde(deserialize_with = "database_url")]
+    pub(super) url: Option<Secret>,
+    #[serde(deserialize_with = "replica_url")]
+    pub(super) replica_url: Option<Secret>,
+}
+
+/// A replica only of PostgreSQL.
+pub(super) fn database<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<DatabaseSettings, D::Error> {
+    let settings = DatabaseSettings::deserialize(deserializer)?;
+    if settings.replica_url.is_some() && settings.url.is_none() {
+        return Err(D::Error::custom(
+            "has database.replica_url, but needs database.url of a PostgreSQL too",
+        ));
+    }
+    Ok(settings)
+}
+
+/// `postgres://…`.
+fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    let url = String::deserialize(deserializer)?;
+    match url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        true => Ok(Some(Secret::new(url))),
+        false => Err(D::Error::custom(
+            "takes postgres://USER:PASSWORD@HOST/DATABASE",
+        )),
+    }
+}
+
+/// `sqlite:` (`None`) or `postgres://…`, which can hold a password: no error repeats it.
+fn database_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    match text.as_str() {
+        "sqlite:" => Ok(None),
+        url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            Ok(Some(Secret::new(text)))
+        }
+        url if url.starts_with("sqlite:") => Err(D::Error::custom(
+            "names a file, but SQLite's is in the data directory: set data_dir",
+        )),
+        _ => Err(D::Error::custom(
+            "takes sqlite: or postgres://USER:PASSWORD@HOST/DATABASE",
+        )),
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct TlsSettings {
+    cert: Option<PathBuf>,
+    key: Option<PathBuf>,
+}
+
+/// Both files of a certificate, or neither.
+pub(super) fn tls_files<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<TlsFiles>, D::Error> {
+    let TlsSettings { cert, key } = TlsSettings::deserialize(deserializer)?;
+    match (cert, key) {
+        (Some(cert), Some(key)) => Ok(Some(TlsFiles {
+            cert,
+            key,
+            client_ca: None,
+            table: "tls",
+        })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(D::Error::custom("has tls.cert, but needs tls.key too")),
+        (None, Some(_)) => Err(D::Error::custom("has tls.key, but needs tls.cert too")),
+    }
+}
+
+/// A URL of Redis, which can hold a password: no error repeats it.
+pub(super) fn redis_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    check_url(&text).map_err(D::Error::custom)?;
+    Ok(Some(Secret::new(text)))
+}
+
+/// A network in CIDR notation; an address is a network of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Network(pub(super) IpNet);
+
+impl Serialize for Network {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let network = text.parse::<IpNet>().ok();
+        let network = network.or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
+        network.map(Self).ok_or_else(|| {
+            D::Error::custom(format!(
+                "is {text:?}, but it takes a network such as 10.0.0.0/8 or fd00::/8"
+            ))
+        })
+    }
+}

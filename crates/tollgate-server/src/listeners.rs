@@ -1,0 +1,100 @@
+//! The addresses that the gateway listens on: that of clients, and those of metrics and operators where they have their own.
+
+use std::sync::Arc;
+
+use axum::Router;
+use tokio::task::JoinHandle;
+use tollgate_config::Config;
+
+use crate::http::inherited_sockets::InheritedSockets;
+use crate::http::server::{self, Listener, Options};
+use crate::http::tls::ServerTls;
+use crate::listener_role::ListenerRole;
+use crate::router::{GatewayService, operations_service};
+use crate::state::App;
+
+/// What the gateway listens on.
+pub struct Listeners {
+    /// Of clients; without `admin`, of everybody.
+    pub main: Listener,
+    metrics: Option<Listener>,
+    /// Of operators.
+    pub admin: Option<Listener>,
+    /// The certificates in use, to be replaced when their files change.
+    pub certificates: Vec<ServerTls>,
+}
+
+impl Listeners {
+    /// Binds every address, or takes the service manager's sockets.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub async fn bind(config: &Config) -> Result<Self, String> {
+        let mut inherited = InheritedSockets::from_env();
+        let tls = config.tls.as_ref().map(ServerTls::load).transpose()?;
+        let mut certificates = Vec::from_iter(tls.clone());
+        let main = server::bind(&config.listen, inherited.take()?).await?;
+        let metrics = match &config.metrics_listen {
+            Some(address) => Some(server::bind(address, inherited.take_metrics()?).await?),
+            None => None,
+        };
+        let admin = match &config.admin_listener {
+            Some(settings) => {
+                let tls = settings.tls.as_ref().map(ServerTls::load).transpose()?;
+                certificates.extend(tls.clone());
+                let admin = server::bind(&settings.listen, inherited.take_admin()?).await?;
+                Some(admin.with_tls(tls))
+            }
+            None => None,
+        };
+        Ok(Self {
+            main: main.with_tls(tls),
+            metrics,
+            admin,
+            certificates,
+        })
+    }
+
+    /// Serves all of them until the gateway stops; the handle ends when the requests of clients and operators have. `others` makes
+    /// the routes of what is not the client API, for a listener of that role. (No type parameter: the server is compiled in this crate.)
+    pub fn serve(
+        self,
+        app: &Arc<App>,
+        others: fn(&App, ListenerRole) -> Router<Arc<App>>,
+    ) -> JoinHandle<()> {
+        let drain = &app.stopping;
+        if let Some(listener) = self.metrics {
+            tracing::info!(address = %listener.address(), "metrics have a listener of their own");
+            let service = operations_service(app);
+            let options = Options::for_operations(&app.config);
+            let service_of = move |_| service.clone();
+            tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
+        }
+        let role = match self.admin {
+            Some(_) => ListenerRole::Clients,
+            None => ListenerRole::Everybody,
+        };
+        let service = GatewayService::new(app, role, others(app, role));
+        let service_of = move |peer| service.for_connection(peer);
+        let options = Options::from(&app.config);
+        let clients = server::serve(self.main, service_of, options, drain.clone());
+        let operators = self.admin.map(|listener| {
+            tracing::info!(
+                address = %listener.address(),
+                url = app.console_url,
+                "the admin API and the console have a listener of their own"
+            );
+            let role = ListenerRole::Operators;
+            let service = GatewayService::new(app, role, others(app, role));
+            let service_of = move |peer| service.for_connection(peer);
+            let options = Options::for_admins(&app.config);
+            server::serve(listener, service_of, options, drain.clone())
+        });
+        tokio::spawn(async move {
+            match operators {
+                Some(operators) => drop(tokio::join!(clients, operators)),
+                None => clients.await,
+            }
+        })
+    }
+}
