@@ -10,7 +10,7 @@ use crate::http::inherited_sockets::InheritedSockets;
 use crate::http::server::{self, Listener, Options};
 use crate::http::tls::ServerTls;
 use crate::listener_role::ListenerRole;
-use crate::router::{GatewayService, operations_service};
+use crate::router::GatewayService;
 use crate::state::App;
 
 /// What the gateway listens on.
@@ -65,9 +65,9 @@ impl Listeners {
         let drain = &app.stopping;
         if let Some(listener) = self.metrics {
             tracing::info!(address = %listener.address(), "metrics have a listener of their own");
-            let service = operations_service(app);
+            let service = GatewayService::for_operations(app);
             let options = Options::for_operations(&app.config);
-            let service_of = move |_| service.clone();
+            let service_of = Box::new(move |peer| service.for_connection(peer));
             tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
         }
         let role = match self.admin {
@@ -75,7 +75,7 @@ impl Listeners {
             None => ListenerRole::Everybody,
         };
         let service = GatewayService::new(app, role, others(app, role));
-        let service_of = move |peer| service.for_connection(peer);
+        let service_of = Box::new(move |peer| service.for_connection(peer));
         let options = Options::from(&app.config);
         let clients = server::serve(self.main, service_of, options, drain.clone());
         let operators = self.admin.map(|listener| {
@@ -86,7 +86,7 @@ impl Listeners {
             );
             let role = ListenerRole::Operators;
             let service = GatewayService::new(app, role, others(app, role));
-            let service_of = move |peer| service.for_connection(peer);
+            let service_of = Box::new(move |peer| service.for_connection(peer));
             let options = Options::for_admins(&app.config);
             server::serve(listener, service_of, options, drain.clone())
         });

@@ -34,6 +34,7 @@ use crate::state::App;
 pub struct GatewayService {
     app: Arc<App>,
     router: TowerToHyperService<Router>,
+    has_chats: bool,
     /// `None` outside of a connection.
     peer: Option<PeerAddress>,
 }
@@ -44,6 +45,17 @@ impl GatewayService {
         Self {
             app: Arc::clone(app),
             router: TowerToHyperService::new(router(app, role, others)),
+            has_chats: true,
+            peer: None,
+        }
+    }
+
+    /// The service of `metrics.listen`: metrics without a key, and health checks.
+    pub fn for_operations(app: &Arc<App>) -> Self {
+        Self {
+            app: Arc::clone(app),
+            router: TowerToHyperService::new(operations_router(app)),
+            has_chats: false,
             peer: None,
         }
     }
@@ -86,7 +98,7 @@ impl Service<Request<Incoming>> for GatewayService {
         let chat = CHAT_PATHS
             .iter()
             .find(|chat| chat.path == path && chat.operation == ChatOperation::ModelInBody);
-        match chat.filter(|_| request.method() == Method::POST) {
+        match chat.filter(|_| self.has_chats && request.method() == Method::POST) {
             Some(chat) => Either::Right(self.chat(chat.path, chat.endpoint, request)),
             None => {
                 if let Some(peer) = self.peer {
@@ -175,8 +187,8 @@ fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Route
     traced.with_state(Arc::clone(app))
 }
 
-/// The service of `metrics.listen`: metrics without a key, and health checks.
-pub fn operations_service(app: &Arc<App>) -> TowerToHyperService<Router> {
+/// The routes of `metrics.listen`.
+fn operations_router(app: &Arc<App>) -> Router {
     let routes = Router::new()
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
@@ -184,7 +196,7 @@ pub fn operations_service(app: &Arc<App>) -> TowerToHyperService<Router> {
         .fallback(fallback::unknown_path)
         .method_not_allowed_fallback(fallback::method_not_allowed);
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));
-    TowerToHyperService::new(traced.with_state(Arc::clone(app)))
+    traced.with_state(Arc::clone(app))
 }
 
 /// [`CHAT_PATHS`] and the lists of models.

@@ -168,15 +168,18 @@ pub async fn bind(
     })
 }
 
+/// Makes the service of a connection from a client's address. Behind a pointer: the server is compiled once for each service, not once
+/// for each listener.
+pub type ServiceOf<S> = Box<dyn Fn(PeerAddress) -> S + Send + Sync>;
+
 /// Serves until `drain` fires; then accepts what already waits, and returns when the requests in flight have ended, or
 /// after `options.drain`. `service_of` makes the service of a connection from the client's address.
-pub async fn serve<F, S>(
+pub async fn serve<S>(
     listener: Listener,
-    service_of: F,
+    service_of: ServiceOf<S>,
     options: Options,
     drain: CancellationToken,
 ) where
-    F: Fn(PeerAddress) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
@@ -222,20 +225,19 @@ pub async fn serve<F, S>(
 }
 
 /// What all connections share.
-struct Server<F> {
+struct Server<S> {
     limits: ConnectionLimits,
     /// Networks whose connections begin with a header of the PROXY protocol.
     proxies: Vec<IpNet>,
     http1: http1::Builder,
     tls: Option<ServerTls>,
-    service_of: F,
+    service_of: ServiceOf<S>,
     drain: CancellationToken,
     tracker: TaskTracker,
 }
 
-impl<F, S> Server<F>
+impl<S> Server<S>
 where
-    F: Fn(PeerAddress) -> S + Send + Sync + 'static,
     S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
@@ -389,6 +391,11 @@ async fn in_time<T>(
     }
 }
 
+/// Any connection.
+trait ByteStream: AsyncRead + AsyncWrite + Send {}
+
+impl<I: AsyncRead + AsyncWrite + Send> ByteStream for I {}
+
 /// Serves the requests of a connection in the protocol that its client speaks.
 ///
 /// Boxed, and not an async function: a future that is handed on from one async function to the next is in the memory of each of them, which
@@ -407,15 +414,18 @@ where
 {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(WRITE_TIMEOUT));
-    let stream = TokioIo::new(Box::pin(stream));
+    let stream = Box::pin(stream);
     match protocol {
-        Protocol::Http1 => Box::pin(serve_http1(http1, stream, service, drain)),
+        Protocol::Http1 => Box::pin(serve_http1(http1, TokioIo::new(stream), service, drain)),
         Protocol::Http2 => {
+            // HTTP/2 is compiled once, not once with and once without TLS.
+            let stream: Pin<Box<dyn ByteStream>> = stream;
+            let stream = TokioIo::new(stream);
             let service = service_fn(move |request| {
                 let response = service.call(request);
                 async { response.await.map(|response| response.map(StreamBody::new)) }
             });
-            Box::pin(async move { http2::serve(stream, service, drain.cancelled()).await })
+            Box::pin(http2::serve(stream, service, drain.cancelled_owned()))
         }
     }
 }
