@@ -23,6 +23,7 @@ pub mod reloadable;
 pub mod router;
 pub mod routes;
 pub mod routing;
+pub mod spawn;
 pub mod state;
 pub mod storage;
 pub mod stored_channel;

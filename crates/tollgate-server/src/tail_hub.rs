@@ -10,6 +10,8 @@ use tollgate_core::Clock;
 use tollgate_core::clock::{Millis, SECOND};
 use tollgate_store::{Store, StoreError, TailPosition, TailRow};
 
+use crate::spawn::spawn_detached;
+
 /// How often events are read.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Rows of a source that are read at a time.
@@ -113,7 +115,7 @@ impl TailHub {
             sender,
             position: position.clone(),
         });
-        tokio::spawn(Arc::clone(self).run());
+        spawn_detached(Arc::clone(self).run());
         Ok((receiver, position))
     }
 

@@ -22,6 +22,7 @@ use crate::http::errors;
 use crate::http::request_notes::{RequestNotes, SettledChat};
 use crate::metrics::{ChatHoldKind, ChatTimes, EndedChat, Metrics};
 use crate::otel::ChatContent;
+use crate::spawn::spawn_detached;
 
 /// How often a settlement is tried while the database is away, and the pause between.
 const SETTLE_TRIES: u32 = 2;
@@ -292,7 +293,7 @@ impl Bill {
             }
             Err(e) => {
                 if settlement.is_hold_stored() {
-                    tokio::spawn(settlement.release_hold(Arc::clone(&self.context)));
+                    spawn_detached(settlement.release_hold(Arc::clone(&self.context)));
                 }
                 Err(errors::from_store(e))
             }
@@ -449,16 +450,14 @@ impl Drop for Bill {
         let outcome = if was_sent { "client_gone" } else { "refused" };
         let settlement = self.settlement(chat, outcome);
         let context = Arc::clone(&self.context);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(self.context.closing.track_future(async move {
-                if let Err(e) = settlement.write(&context).await {
-                    tracing::error!(chat = settlement.chat.id, error = %e, "an abandoned chat could not be settled");
-                    if settlement.is_hold_stored() {
-                        settlement.release_hold(context).await;
-                    }
+        spawn_detached(self.context.closing.track_future(async move {
+            if let Err(e) = settlement.write(&context).await {
+                tracing::error!(chat = settlement.chat.id, error = %e, "an abandoned chat could not be settled");
+                if settlement.is_hold_stored() {
+                    settlement.release_hold(context).await;
                 }
-            }));
-        }
+            }
+        }));
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio_util::task::TaskTracker;
 
 use crate::chat::read_on::{self, MAX_READ_ON, MAX_WAIT};
+use crate::spawn::spawn_detached;
 
 /// Which upstream has the request.
 const NONE: u8 = 0;
@@ -92,11 +93,8 @@ impl<F: Future + Send + 'static> Drop for WatchedRequest<F> {
         let Some(time) = self.watch.leave() else {
             return;
         };
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
         let closing = self.closing.clone();
-        runtime.spawn(self.closing.track_future(async move {
+        spawn_detached(self.closing.track_future(async move {
             // Its bill settles itself when it is dropped.
             tokio::select! {
                 _ = handler => {}

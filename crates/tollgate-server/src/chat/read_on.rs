@@ -11,6 +11,7 @@ use tollgate_upstream::ChatBody;
 use crate::chat::billing::Bill;
 use crate::chat::converter::StreamConverter;
 use crate::routing::ChannelPermit;
+use crate::spawn::spawn_detached;
 
 /// How long an upstream is read whose usage tells what was hidden.
 pub const MAX_READ_ON: Duration = Duration::from_secs(30);
@@ -54,11 +55,8 @@ impl AbandonedStream {
     /// Reads on as long as it takes, in a task that shutdown waits for, and settles.
     pub fn settle_in_background(mut self) {
         self.bill.client_left();
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
         let closing = self.bill.closing();
-        runtime.spawn(closing.clone().track_future(async move {
+        spawn_detached(closing.clone().track_future(async move {
             self.settle(&closing).await;
         }));
     }

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use tollgate_core::{Secret, id};
 
 use crate::redis::RedisClient;
+use crate::spawn::spawn_detached;
 
 /// Of all keys. The number changes with what entries contain.
 const PREFIX: &str = "{tollgate:chats:1}";
@@ -77,14 +78,12 @@ impl SealedMemory {
             return;
         };
         let redis = Arc::clone(&self.redis);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                let mut set = redis::cmd("SET");
-                set.arg(name).arg(sealed).arg("EX").arg(TTL.as_secs());
-                let _: Result<(), _> = redis.run_command(&set).await;
-                drop(permit);
-            });
-        }
+        spawn_detached(async move {
+            let mut set = redis::cmd("SET");
+            set.arg(name).arg(sealed).arg("EX").arg(TTL.as_secs());
+            let _: Result<(), _> = redis.run_command(&set).await;
+            drop(permit);
+        });
     }
 
     /// The user's entries of these ids, in their order, in one call. `None` if Redis does not answer in time.

@@ -12,6 +12,7 @@ use tollgate_core::{ApiError, ErrorKind};
 use super::body_memory::{BodyMemory, UserBudget};
 use super::body_pace::BodyPace;
 use super::{json_scan, large_work};
+use crate::spawn::spawn_detached;
 
 /// Largest JSON body, in bytes, of all other endpoints: 1 MB.
 pub const MAX_SMALL_BODY: usize = 1_048_576;
@@ -267,7 +268,9 @@ pub fn drain(mut body: Body) {
         }
     };
     // Too slow or too long: the connection is closed, and the client may or may not see why.
-    tokio::spawn(tokio::time::timeout(DRAIN_TIMEOUT, reading));
+    spawn_detached(async move {
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
+    });
 }
 
 /// Drains a body of which nothing was read, unless the client waits for `100 Continue`: it has sent nothing yet.

@@ -16,6 +16,8 @@ use tollgate_core::Millis;
 
 use super::{RedisClient, RedisUnavailable};
 
+use crate::spawn::spawn_detached;
+
 /// Of all keys. The number changes with the meaning of a key; the braces keep them on one node of a cluster.
 const PREFIX: &str = "{tollgate:limits:1}";
 /// Requests in flight that one call renews or removes.
@@ -309,7 +311,7 @@ impl SharedPermit {
         }
         let limits = Arc::clone(&self.limits);
         // If Redis is lost, its estimate ends with the lease.
-        spawn(async move {
+        spawn_detached(async move {
             let _ = limits.redis.run_script::<i64>(&call).await;
         });
     }
@@ -334,14 +336,7 @@ impl Drop for SharedPermit {
         let members = self.limits.lock().remove(&self.id).unwrap_or_default();
         if !members.is_empty() {
             let limits = Arc::clone(&self.limits);
-            spawn(async move { limits.remove(&members).await });
+            spawn_detached(async move { limits.remove(&members).await });
         }
-    }
-}
-
-/// Runs `work` in the background; not at all outside a runtime, where nothing can be sent any more.
-fn spawn(work: impl Future<Output = ()> + Send + 'static) {
-    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-        runtime.spawn(work);
     }
 }

@@ -8,6 +8,7 @@ use tollgate_upstream::provider::QueueCall;
 
 use crate::otel::{self, EndedTask, TaskTrace};
 use crate::routing::ChannelPermit;
+use crate::spawn::spawn_detached;
 use crate::tasks::context::TaskContext;
 use crate::tasks::results::RejectResults;
 
@@ -15,7 +16,7 @@ use crate::tasks::results::RejectResults;
 pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
     let (context, task) = (Arc::clone(context), task.clone());
     let closing = context.closing.clone();
-    closing.spawn(async move {
+    spawn_detached(closing.track_future(async move {
         let Ok(Some(attempt)) = context.store.last_queued_attempt(&task.id).await else {
             return;
         };
@@ -31,7 +32,7 @@ pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
         if let Some(permit) = permit {
             cancel_provider_job(&task, &permit, provider_job_id).await;
         }
-    });
+    }));
 }
 
 /// Ends, in the background, the spans of a task that was ended with `error` without its worker.
@@ -41,7 +42,7 @@ pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static
     }
     let (context, task) = (Arc::clone(context), task.clone());
     let closing = context.closing.clone();
-    closing.spawn(async move {
+    spawn_detached(closing.track_future(async move {
         let Ok(Some(row)) = context.store.task_trace(&task.id).await else {
             return;
         };
@@ -63,7 +64,7 @@ pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static
             cost: Amount::ZERO,
             error: Some(error),
         });
-    });
+    }));
 }
 
 /// Asks the provider to cancel the work, if its API can.

@@ -15,6 +15,7 @@ use tollgate_core::{crash, id};
 use tollgate_store::{CancelOutcome, LeasedTask, Task, TaskClaim};
 
 use crate::redis::NodeMessage;
+use crate::spawn::spawn_detached;
 use crate::supervise::run_forever;
 use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::context::TaskContext;
@@ -290,10 +291,10 @@ impl WorkerPool {
             id,
             fence: leased.fence,
         };
-        self.tracker.spawn(async move {
+        spawn_detached(self.tracker.track_future(async move {
             worker::run(Arc::clone(&running.pool.context), leased, work, stop).await;
             running.pool.context.signals.workload.grow();
-        });
+        }));
     }
 
     /// The time until the next task is due, within the bounds of a pause.

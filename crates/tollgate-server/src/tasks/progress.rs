@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use tollgate_core::Clock;
 use tollgate_store::{LeasedTask, Store};
 
+use crate::spawn::spawn_detached;
+
 /// Shortest time between two writes of a task's progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -57,6 +59,8 @@ impl Progress {
         let (store, task_id, fence) = (self.store.clone(), self.task_id.clone(), self.fence);
         let now = self.clock.now();
         // Not awaited: a lost write is corrected by the next report or by the end of the task.
-        tokio::spawn(async move { store.set_progress(&task_id, fence, percent, now).await });
+        spawn_detached(async move {
+            let _ = store.set_progress(&task_id, fence, percent, now).await;
+        });
     }
 }

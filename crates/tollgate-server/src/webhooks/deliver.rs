@@ -20,6 +20,7 @@ use tollgate_upstream::egress;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::http::errors;
 use crate::metrics::Metrics;
+use crate::spawn::spawn_detached;
 use crate::storage::files::FileStorage;
 use crate::tasks::view::{self, View};
 use crate::webhooks::receivers::{ReceiverPermit, Receivers};
@@ -144,7 +145,9 @@ impl WebhookSender {
                 continue;
             };
             let receiver = self.receivers.begin(&webhook.receiver);
-            tracker.spawn(Arc::clone(self).deliver(webhook, receiver, permit));
+            spawn_detached(
+                tracker.track_future(Arc::clone(self).deliver(webhook, receiver, permit)),
+            );
         }
         Ok(MIN_PAUSE)
     }

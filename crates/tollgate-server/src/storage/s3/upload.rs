@@ -21,6 +21,8 @@ use tollgate_upstream::egress::{BodyParts, RequestBody, body};
 use super::client::{ANSWER_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
 use super::error::{S3Error, element};
 
+use crate::spawn::spawn_detached;
+
 /// Bytes of a part. Files up to this size are uploaded at once; 10,000 parts, the most that S3 takes, are more than any result.
 const PART_BYTES: u64 = 16 * 1024 * 1024;
 /// Parts of one file that are uploaded at a time.
@@ -294,13 +296,11 @@ impl Drop for MultipartUpload {
         }
         let (client, key) = (Arc::clone(&self.client), std::mem::take(&mut self.key));
         let id = std::mem::take(&mut self.id);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                if let Err(error) = abort_upload(&client, &key, &id).await {
-                    tracing::warn!(%error, "cannot abort an upload in parts: it is aborted a day later");
-                }
-            });
-        }
+        spawn_detached(async move {
+            if let Err(error) = abort_upload(&client, &key, &id).await {
+                tracing::warn!(%error, "cannot abort an upload in parts: it is aborted a day later");
+            }
+        });
     }
 }
 
