@@ -1,6 +1,7 @@
 //! The [`Format`] trait that each chat format implements, with its stream readers, writers and forwarders.
 
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
@@ -119,12 +120,19 @@ pub trait Format: Send + Sync {
 }
 
 /// What [`Format::field_probes`] gives.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub struct FieldProbes {
     /// A request with nothing but a text.
     pub plain_request: Value,
     /// Objects of members that are added to it, one object at a time.
     pub fields: Vec<Value>,
+}
+
+impl FieldProbes {
+    /// Those of a format's file.
+    pub(crate) fn from_json(text: &str) -> Self {
+        serde_json::from_str(text).expect("the file has both members")
+    }
 }
 
 /// What [`Format::summarize_request`] reads of a request.

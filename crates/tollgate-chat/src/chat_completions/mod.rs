@@ -2,7 +2,6 @@
 
 pub(crate) mod error;
 mod field_names;
-mod field_probes;
 mod fields;
 mod finish;
 mod forward;
@@ -57,7 +56,7 @@ impl Format for ChatCompletions {
     }
 
     fn field_probes(&self) -> FieldProbes {
-        field_probes::field_probes()
+        FieldProbes::from_json(include_str!("field_probes.json"))
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

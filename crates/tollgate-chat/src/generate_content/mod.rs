@@ -20,7 +20,6 @@ mod constants;
 mod count_tokens;
 mod error;
 mod field_names;
-mod field_probes;
 mod fields;
 mod file_uri;
 mod finish;
@@ -80,7 +79,7 @@ impl Format for GenerateContent {
     }
 
     fn field_probes(&self) -> FieldProbes {
-        field_probes::field_probes()
+        FieldProbes::from_json(include_str!("field_probes.json"))
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

@@ -10,7 +10,6 @@ mod constants;
 mod content_checks;
 mod error;
 mod field_names;
-mod field_probes;
 mod fields;
 mod finish;
 mod forward;
@@ -66,7 +65,7 @@ impl Format for Messages {
     }
 
     fn field_probes(&self) -> FieldProbes {
-        field_probes::field_probes()
+        FieldProbes::from_json(include_str!("field_probes.json"))
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {

@@ -10,7 +10,6 @@ mod encrypted_content;
 mod error;
 mod extra_fields;
 mod field_names;
-mod field_probes;
 mod finish;
 mod forward;
 mod hub_events;
@@ -78,7 +77,7 @@ impl Format for Responses {
     }
 
     fn field_probes(&self) -> FieldProbes {
-        field_probes::field_probes()
+        FieldProbes::from_json(include_str!("field_probes.json"))
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
