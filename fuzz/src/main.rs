@@ -63,6 +63,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    tollgate_config::providers::add_providers(tollgate_sandbox::PROVIDERS);
     let options = Options::parse();
     let outcome = match &options.target {
         Some(name) => run_one(name, &options),

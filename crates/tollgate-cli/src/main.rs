@@ -30,6 +30,7 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tollgate_config::providers::add_providers;
 
 use common::{Common, Failed, complain};
 
@@ -97,6 +98,7 @@ enum Command {
 
 /// Runs the command of this process's arguments. Exit status 0 done, 1 failed, 2 wrong usage.
 fn main() -> ExitCode {
+    add_providers(tollgate_sandbox::PROVIDERS);
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,22 +1,31 @@
-//! The channel kinds of this build: the providers of tollgate-upstream and the sandbox.
+//! The channel kinds of this program: the providers of tollgate-upstream, and those that the program adds when it starts.
+
+use std::sync::OnceLock;
 
 use tollgate_upstream::ProviderEntry;
 
-/// Every provider that a channel can have.
-pub fn providers() -> impl Iterator<Item = &'static ProviderEntry> {
-    tollgate_upstream::PROVIDERS
-        .iter()
-        .chain([&tollgate_sandbox::PROVIDER])
+static ADDED: OnceLock<&'static [ProviderEntry]> = OnceLock::new();
+
+/// Adds providers of other crates, such as the sandbox. They are added here and not listed because the server, which depends on
+/// this crate, can then be compiled before them. Must be called before a configuration is read; a second call has no effect.
+pub fn add_providers(entries: &'static [ProviderEntry]) {
+    let _ = ADDED.set(entries);
 }
 
-/// The provider of a channel's `kind`, or `None` if this build has none of that name.
+/// Every provider that a channel can have.
+pub fn providers() -> impl Iterator<Item = &'static ProviderEntry> {
+    let added = ADDED.get().copied().unwrap_or_default();
+    tollgate_upstream::PROVIDERS.iter().chain(added)
+}
+
+/// The provider of a channel's `kind`, or `None` if this program has none of that name.
 pub fn provider_of_kind(kind: &str) -> Option<&'static ProviderEntry> {
     providers().find(|entry| entry.kind == kind)
 }
 
-/// Whether the provider of that kind charges nothing and keeps nothing: the sandbox.
+/// Whether the provider of that kind needs no key, charges nothing and keeps nothing: the sandbox.
 pub fn is_free_of_charge(kind: &str) -> bool {
-    kind == tollgate_sandbox::PROVIDER.kind
+    provider_of_kind(kind).is_some_and(|entry| entry.environment.is_none())
 }
 
 /// The names of all kinds, comma-separated, for error messages.

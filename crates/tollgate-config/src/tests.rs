@@ -6,12 +6,14 @@ use tollgate_core::{Amount, TaskKind};
 use tollgate_store::RateLimits;
 
 use super::*;
+use crate::providers::add_providers;
 
 fn read_all(
     text: &str,
     variables: &[(&str, &str)],
     overrides: &Overrides,
 ) -> Result<(Config, Vec<String>), String> {
+    add_providers(tollgate_sandbox::PROVIDERS);
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let variables = variables.iter().map(own).collect();
     Config::read("t.toml", text, overrides, &variables).map_err(|e| e.to_string())

@@ -18,8 +18,8 @@ use tollgate_upstream::channel::{self, Channel};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{ProviderEntry, egress};
 
-/// The channel kind `sandbox`, for the server's list of providers.
-pub static PROVIDER: ProviderEntry = ProviderEntry {
+/// The channel kind `sandbox`, which the program adds to the providers of tollgate-upstream.
+pub static PROVIDERS: &[ProviderEntry] = &[ProviderEntry {
     kind: "sandbox",
     trace_names: ["sandbox"; 2],
     check: channel::no_options,
@@ -27,7 +27,7 @@ pub static PROVIDER: ProviderEntry = ProviderEntry {
     environment: None,
     field_support: &[],
     open,
-};
+}];
 
 /// Opens the sandbox for one channel.
 pub fn open(channel: &Arc<Channel>, settings: &Settings, _egress: &egress::Client) -> Provider {

@@ -4,7 +4,7 @@ use crate::channel::{self, Channel};
 use crate::provider::ProviderEntry;
 use crate::{anthropic, ark, dashscope, fal, gemini, kling, openai, replicate, xai};
 
-/// The channel kinds of this crate. The server adds the sandbox's (`tollgate_sandbox::PROVIDER`).
+/// The channel kinds of this crate. The program adds the sandbox's (`tollgate_sandbox::PROVIDERS`).
 pub static PROVIDERS: &[ProviderEntry] = &[
     ProviderEntry {
         kind: "anthropic",
