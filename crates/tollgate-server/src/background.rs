@@ -18,6 +18,7 @@ use crate::list_blocks;
 use crate::otel::{self, Exporter, MetricsExporter, Snapshot};
 use crate::redis::RedisClient;
 use crate::routes::health::update_metrics;
+use crate::spawn::spawn;
 use crate::state::App;
 use crate::supervise::run_forever;
 use crate::tasks::cleanup;
@@ -95,7 +96,7 @@ pub fn start_workers(
     };
     let metrics = Arc::clone(&app.metrics);
     let workers = run_forever("workers", metrics, app.stopping.clone(), run);
-    tokio::spawn(start_after(written.clone(), app.stopping.clone(), workers))
+    start_after(written.clone(), app.stopping.clone(), workers)
 }
 
 /// Starts the delivery of webhooks once `written` is cancelled, until the gateway stops.
@@ -107,20 +108,22 @@ pub fn start_webhooks(app: &App, written: &CancellationToken) -> JoinHandle<()> 
     };
     let metrics = Arc::clone(&app.metrics);
     let webhooks = run_forever("webhooks", metrics, app.stopping.clone(), run);
-    tokio::spawn(start_after(written.clone(), app.stopping.clone(), webhooks))
+    start_after(written.clone(), app.stopping.clone(), webhooks)
 }
 
 /// Runs `work` once `written` is cancelled; not at all if `drain` is cancelled before.
-async fn start_after(
+fn start_after(
     written: CancellationToken,
     drain: CancellationToken,
-    work: impl Future<Output = ()>,
-) {
-    tokio::select! {
-        biased;
-        () = written.cancelled() => work.await,
-        () = drain.cancelled() => {}
-    }
+    work: BoxFuture<'static, ()>,
+) -> JoinHandle<()> {
+    spawn(async move {
+        tokio::select! {
+            biased;
+            () = written.cancelled() => work.await,
+            () = drain.cancelled() => {}
+        }
+    })
 }
 
 /// Starts the loops that run until the process ends; they stop when the set is dropped.

@@ -11,6 +11,7 @@ use crate::http::server::{self, Listener, Options};
 use crate::http::tls::ServerTls;
 use crate::listener_role::ListenerRole;
 use crate::router::GatewayService;
+use crate::spawn::spawn;
 use crate::state::App;
 
 /// What the gateway listens on.
@@ -68,7 +69,7 @@ impl Listeners {
             let service = GatewayService::for_operations(app);
             let options = Options::for_operations(&app.config);
             let service_of = Box::new(move |peer| service.for_connection(peer));
-            tokio::spawn(server::serve(listener, service_of, options, drain.clone()));
+            spawn(server::serve(listener, service_of, options, drain.clone()));
         }
         let role = match self.admin {
             Some(_) => ListenerRole::Clients,
@@ -90,7 +91,7 @@ impl Listeners {
             let options = Options::for_admins(&app.config);
             server::serve(listener, service_of, options, drain.clone())
         });
-        tokio::spawn(async move {
+        spawn(async move {
             match operators {
                 Some(operators) => drop(tokio::join!(clients, operators)),
                 None => clients.await,

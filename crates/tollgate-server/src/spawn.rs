@@ -1,14 +1,19 @@
-//! Tasks that nobody waits for.
+//! Starts futures as tasks of the runtime, behind a pointer: tokio's code for a task is compiled once for all of them.
 
-use std::pin::Pin;
-
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 /// Runs `work` in the background; not at all outside a runtime, where the process is ending.
 pub fn spawn_detached(work: impl Future<Output = ()> + Send + 'static) {
-    // Behind a pointer: tokio's code for a task is compiled once for all of them.
-    let work: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(work);
+    let work: BoxFuture<'static, ()> = Box::pin(work);
     if let Ok(runtime) = Handle::try_current() {
         runtime.spawn(work);
     }
+}
+
+/// Runs `work` in the background. Must be called within a runtime.
+pub fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let work: BoxFuture<'static, ()> = Box::pin(work);
+    tokio::spawn(work)
 }

@@ -1,9 +1,9 @@
 //! Background loops of the process: one that ends or panics is restarted, and says so in the log and the metrics.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(10);
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Starts a loop.
-type Start<'a> = dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync + 'a;
+type Start<'a> = dyn Fn() -> BoxFuture<'static, ()> + Send + Sync + 'a;
 
 /// Runs a loop until it returns after `stop` has fired; before that, and whenever it panics, it is started again. Dropping the
 /// future stops the loop.
@@ -26,12 +26,13 @@ pub fn run_forever<'a, Loop>(
     metrics: Arc<Metrics>,
     stop: CancellationToken,
     start: impl Fn() -> Loop + Send + Sync + 'a,
-) -> impl Future<Output = ()> + Send + 'a
+) -> BoxFuture<'a, ()>
 where
     Loop: Future<Output = ()> + Send + 'static,
 {
-    // Behind a pointer: the code below is compiled once, not once for each loop.
-    restart_forever(name, metrics, stop, Box::new(move || Box::pin(start())))
+    // Behind pointers: the code below is compiled once, not once for each loop.
+    let start = Box::new(move || Box::pin(start()) as BoxFuture<'static, ()>);
+    Box::pin(restart_forever(name, metrics, stop, start))
 }
 
 async fn restart_forever(

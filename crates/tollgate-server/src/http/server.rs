@@ -31,6 +31,7 @@ use super::connections::{
 use super::http2::{self, StreamBody};
 use super::proxy_protocol;
 use super::tls::{H2, ServerTls};
+use crate::spawn::spawn_detached;
 
 /// Connections of the admin listener at the same time; pages that show what happens keep theirs.
 const MAX_ADMIN_CONNECTIONS: usize = 128;
@@ -258,7 +259,7 @@ where
         let _ = stream.set_nodelay(true);
         if is_in(peer.ip(), &self.proxies) {
             let started = Arc::clone(self).start_proxied_connection(stream, peer, permit);
-            self.tracker.spawn(started);
+            spawn_detached(self.tracker.track_future(started));
         } else {
             self.serve(stream, peer, permit);
         }
@@ -298,11 +299,11 @@ where
         match self.tls.clone() {
             None => {
                 let served = serve_connection(http1, stream, service, drain);
-                self.tracker.spawn(serve_permitted(served, permit));
+                spawn_detached(self.tracker.track_future(serve_permitted(served, permit)));
             }
             Some(tls) => {
                 let served = serve_tls_connection(http1, tls, stream, service, drain);
-                self.tracker.spawn(serve_permitted(served, permit));
+                spawn_detached(self.tracker.track_future(serve_permitted(served, permit)));
             }
         }
     }
