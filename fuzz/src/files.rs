@@ -5,7 +5,7 @@ use std::io::Cursor;
 use image::{ExtendedColorType, ImageFormat, RgbImage};
 use tollgate_core::TaskKind;
 use tollgate_media::image::ImageMetadata;
-use tollgate_server::storage::types::check_result;
+use tollgate_storage::types::check_result;
 
 use crate::Target;
 

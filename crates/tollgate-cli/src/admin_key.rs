@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tollgate_config::Overrides;
-use tollgate_server::storage::data_dir;
+use tollgate_storage::data_dir;
 
 use super::common::{Common, Failed};
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use clap::Args;
 use serde_json::json;
 use tollgate_config::{Config, Overrides};
-use tollgate_server::storage::data_dir;
+use tollgate_storage::data_dir;
 use tollgate_store::{DatabaseLocation, back_up_sqlite, restore_sqlite};
 
 use super::common::{Common, Failed, database_location};

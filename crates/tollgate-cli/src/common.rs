@@ -98,7 +98,7 @@ pub(super) fn database_location(config: &Config) -> DatabaseLocation {
 
 /// Opens the configured database, making the data directory where it is needed.
 pub(super) async fn open_store(config: &Config) -> Result<Store, Failed> {
-    tollgate_server::storage::data_dir::create(&config.data_dir)?;
+    tollgate_storage::data_dir::create(&config.data_dir)?;
     let opened = Store::open(&database_location(config)).await;
     let with_replica = |store: Store| match &config.replica_url {
         Some(url) => store.with_replica(url.expose()),

@@ -18,7 +18,7 @@ use tollgate_server::http::server::Listener;
 use tollgate_server::listeners::Listeners;
 use tollgate_server::logging;
 use tollgate_server::state::App;
-use tollgate_server::storage::data_dir;
+use tollgate_storage::data_dir;
 use tollgate_store::StoreError;
 
 use super::common::{Common, Failed, open_store};

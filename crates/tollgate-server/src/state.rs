@@ -9,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_config::{Config, OnRedisLoss};
 use tollgate_core::{Clock, Secret, id};
+use tollgate_storage::data_dir;
+use tollgate_storage::files::FileStorage;
 use tollgate_store::Store;
 use tollgate_upstream::egress::{self, ClientOptions};
 
@@ -33,8 +35,6 @@ use crate::metrics::Metrics;
 use crate::oidc::OidcProvider;
 use crate::redis::{NodeLinks, RedisClient, SharedLimits};
 use crate::reloadable::ReloadableHandle;
-use crate::storage::data_dir;
-use crate::storage::files::FileStorage;
 use crate::tail_hub::TailHub;
 use crate::tasks::backlog::Backlog;
 use crate::tasks::context::{PoolSignals, TaskContext, TaskSettings};

@@ -25,6 +25,7 @@ const CRATES: &[&str] = &[
     "tollgate-config",
     "tollgate-media",
     "tollgate-server",
+    "tollgate-storage",
     "tollgate-store",
 ];
 

@@ -5,9 +5,9 @@ use http::Method;
 use serde_json::{Value, json};
 use tollgate_core::TaskState;
 use tollgate_server::http::admin_error::AdminError;
-use tollgate_server::storage::file_name::media_type_of;
 use tollgate_server::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use tollgate_server::tasks::view::{self, View};
+use tollgate_storage::file_name::media_type_of;
 use tollgate_store::{
     AttemptRecord, Entry, Store, Task, TaskDetails, TaskFilter, WebhookLog, amount_json, time_json,
 };

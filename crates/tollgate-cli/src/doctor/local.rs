@@ -10,7 +10,7 @@ use tollgate_server::http::max_within_descriptors;
 use tollgate_server::metrics::Metrics;
 use tollgate_server::redis::RedisClient;
 use tollgate_server::reloadable::Reloadable;
-use tollgate_server::storage::files::{FileStorage, check_bucket};
+use tollgate_storage::files::{FileStorage, check_bucket};
 use tollgate_store::{Store, StoreError, StoredConfiguration, inspect_database};
 use tollgate_upstream::egress::{Client, ClientOptions};
 

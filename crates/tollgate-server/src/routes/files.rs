@@ -9,13 +9,13 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_storage::file_name::{self, NameStatus};
+use tollgate_storage::files::{Access, FileStorage, OpenFile, Visibility};
 
 use crate::http::errors;
 use crate::http::range::{FilePart, parse_range};
 use crate::http::reply::ErrorResponse;
 use crate::state::App;
-use crate::storage::file_name::{self, NameStatus};
-use crate::storage::files::{Access, FileStorage, OpenFile, Visibility};
 
 /// Headers of every file: a browser displays it, and runs no scripts in it.
 const SAFETY_HEADERS: [(HeaderName, HeaderValue); 4] = [
@@ -133,7 +133,8 @@ async fn serve(
 
 /// 200 with `len` bytes from `first` on.
 async fn content(file: OpenFile, first: u64, len: u64) -> Result<Response, ErrorResponse> {
-    let body = file.into_body(first, len).await.map_err(read_error)?;
+    let stream = file.into_stream(first, len).await.map_err(read_error)?;
+    let body = Body::from_stream(stream);
     Ok(with_length(body, len))
 }
 

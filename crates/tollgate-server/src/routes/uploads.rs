@@ -8,15 +8,15 @@ use axum::response::Response;
 use http::HeaderMap;
 use serde_json::json;
 use tollgate_core::{ApiError, ErrorKind, Millis};
+use tollgate_storage::files::Visibility;
 use tollgate_store::{NewUpload, UploadLimits, UploadRejection};
 
 use crate::auth::caller::Caller;
 use crate::http::body::drain_unread;
 use crate::http::errors;
 use crate::http::reply::{self, ErrorResponse};
+use crate::image_upload::{Upload, store_upload};
 use crate::state::App;
-use crate::storage::files::Visibility;
-use crate::storage::uploads::{Upload, store_upload};
 
 /// `POST /v1/uploads/images`. Every error is in this endpoint's own envelope.
 pub async fn image(

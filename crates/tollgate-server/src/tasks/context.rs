@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_config::{Currency, Expiry, Fairness, Leases, Safety, TimeLimits, Workers};
 use tollgate_core::{Clock, TaskKind};
+use tollgate_storage::files::FileStorage;
 use tollgate_store::Store;
 use tollgate_upstream::egress;
 
@@ -17,7 +18,6 @@ use crate::fair_permits::{FairPermits, Reserve};
 use crate::metrics::Metrics;
 use crate::redis::{NodeMessage, NodeMessages};
 use crate::reloadable::ReloadableHandle;
-use crate::storage::files::FileStorage;
 use crate::tasks::backlog::Backlog;
 use crate::tasks::work_permit::Workload;
 

@@ -7,11 +7,11 @@ use tollgate_core::{ApiError, Millis, TaskKind, clock};
 use tollgate_media::image::{ImageMetadata, ImageSource, InputImage};
 use tollgate_media::input::{Input, InputRole, InputSource};
 use tollgate_media::{AnyFamily, Job, MediaJob as _, Submission};
+use tollgate_storage::files::{FileStorage, LocalCopy, Visibility};
 use tollgate_upstream::InputFile;
 use tollgate_upstream::egress::{EgressError, FetchLimits};
 
 use crate::http::errors;
-use crate::storage::files::{FileStorage, LocalCopy, Visibility};
 use crate::tasks::context::TaskContext;
 
 /// How long fetching one image may take, redirects included.

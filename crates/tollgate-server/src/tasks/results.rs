@@ -9,12 +9,12 @@ use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use tollgate_core::{Adjustment, Millis, TaskKind, crash};
 use tollgate_media::LinkTtl;
+use tollgate_storage::availability::StorageBackoff;
+use tollgate_storage::files::{FileWriter, Visibility};
+use tollgate_storage::types::{self, FileType};
 use tollgate_upstream::egress::{EgressError, FetchLimits};
 use tollgate_upstream::{Link, ProviderError, ResultData, ResultSink, UpstreamErrorKind};
 
-use crate::storage::availability::StorageBackoff;
-use crate::storage::files::{FileWriter, Visibility};
-use crate::storage::types::{self, FileType};
 use crate::tasks::context::TaskContext;
 use crate::tasks::progress::Progress;
 

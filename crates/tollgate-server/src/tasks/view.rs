@@ -3,10 +3,10 @@
 use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, ApiError};
 use tollgate_media::{AnyFamily, RecordData, ResultFile, TaskModel};
+use tollgate_storage::file_name::media_type_of;
+use tollgate_storage::files::FileStorage;
 use tollgate_store::Task;
 
-use crate::storage::file_name::media_type_of;
-use crate::storage::files::FileStorage;
 use crate::tasks::results::{StoredFile, StoredResult};
 
 /// The shapes in which a task is shown.

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_core::{ApiError, Clock, Millis, Secret, clock, crash};
+use tollgate_storage::files::FileStorage;
 use tollgate_store::{DeliveryResult, DueWebhook, NextDelivery, Store, StoreError};
 use tollgate_upstream::egress;
 
@@ -21,7 +22,6 @@ use crate::cluster::live_nodes::LiveNodes;
 use crate::http::errors;
 use crate::metrics::Metrics;
 use crate::spawn::spawn_detached;
-use crate::storage::files::FileStorage;
 use crate::tasks::view::{self, View};
 use crate::webhooks::receivers::{ReceiverPermit, Receivers};
 use crate::webhooks::retry::next_delivery;

@@ -2,6 +2,8 @@
 //!
 //! A key is `PREFIX/public/NAME` or `PREFIX/private/NAME`. A name begins with the second in which its file expires, in digits that
 //! sort as they count: a listing begins with what has expired. docs/storage.md has the requests and the rights that they need.
+//!
+//! Futures are behind pointers, so that they are compiled in this crate and not where they are awaited.
 
 mod client;
 mod credentials;
@@ -15,14 +17,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use rusty_s3::S3Action as _;
 use tokio::io::AsyncWriteExt as _;
 use tollgate_config::S3Location;
 use tollgate_core::{crash, id};
 use tollgate_upstream::egress::Client;
 
-use crate::storage::file_name;
-use crate::storage::pending_file::{PendingFile, Visibility};
+use crate::file_name;
+use crate::pending_file::{PendingFile, Visibility};
 use client::{Attempts, S3Client};
 pub(super) use download::ObjectReader;
 
@@ -49,75 +52,87 @@ impl S3Storage {
     }
 
     /// Stores the complete temporary file under its name. After an error the call may be repeated.
-    pub(super) async fn publish(&self, pending: &PendingFile) -> io::Result<()> {
-        let key = self.key(pending.visibility, &pending.name);
-        let bytes = tokio::fs::metadata(&pending.temporary).await?.len();
-        let media_type = file_name::media_type_of(&pending.name);
-        crash::point("blob.before_rename");
-        upload::upload_file(&self.client, &key, &pending.temporary, bytes, media_type).await?;
-        crash::point("blob.after_rename");
-        let _ = tokio::fs::remove_file(&pending.temporary).await;
-        Ok(())
+    pub(super) fn publish<'a>(&'a self, pending: &'a PendingFile) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async {
+            let key = self.key(pending.visibility, &pending.name);
+            let bytes = tokio::fs::metadata(&pending.temporary).await?.len();
+            let media_type = file_name::media_type_of(&pending.name);
+            crash::point("blob.before_rename");
+            upload::upload_file(&self.client, &key, &pending.temporary, bytes, media_type).await?;
+            crash::point("blob.after_rename");
+            let _ = tokio::fs::remove_file(&pending.temporary).await;
+            Ok(())
+        })
     }
 
     /// Opens a file for reading. With `is_complete` all of it is requested at once.
-    pub(super) async fn open_file(
+    pub(super) fn open_file(
         &self,
         visibility: Visibility,
         name: &str,
         is_complete: bool,
-    ) -> io::Result<ObjectReader> {
+    ) -> BoxFuture<'static, io::Result<ObjectReader>> {
         let key = self.key(visibility, name);
         let client = Arc::clone(&self.client);
-        Ok(ObjectReader::open(client, key, is_complete).await?)
+        Box::pin(async move { Ok(ObjectReader::open(client, key, is_complete).await?) })
     }
 
     /// Writes the file of that name into the new file `path`; nothing remains there after an error.
-    pub(super) async fn download(
-        &self,
+    pub(super) fn download<'a>(
+        &'a self,
         visibility: Visibility,
-        name: &str,
-        path: &Path,
-    ) -> io::Result<()> {
-        let mut object = self.open_file(visibility, name, true).await?;
-        let mut options = tokio::fs::OpenOptions::new();
-        let options = options.write(true).create_new(true).mode(0o600);
-        let mut file = options.open(path).await?;
-        let copied = async {
-            while let Some(chunk) = object.chunk().await? {
-                file.write_all(&chunk).await?;
+        name: &'a str,
+        path: &'a Path,
+    ) -> BoxFuture<'a, io::Result<()>> {
+        Box::pin(async move {
+            let mut object = self.open_file(visibility, name, true).await?;
+            let mut options = tokio::fs::OpenOptions::new();
+            let options = options.write(true).create_new(true).mode(0o600);
+            let mut file = options.open(path).await?;
+            let copied = async {
+                while let Some(chunk) = object.chunk().await? {
+                    file.write_all(&chunk).await?;
+                }
+                file.flush().await
+            };
+            let copied = copied.await;
+            if copied.is_err() {
+                let _ = tokio::fs::remove_file(path).await;
             }
-            file.flush().await
-        };
-        let copied = copied.await;
-        if copied.is_err() {
-            let _ = tokio::fs::remove_file(path).await;
-        }
-        copied
+            copied
+        })
     }
 
     /// Deletes a file. A missing one is not an error.
-    pub(super) async fn delete(&self, visibility: Visibility, name: &str) -> io::Result<()> {
+    pub(super) fn delete(
+        &self,
+        visibility: Visibility,
+        name: &str,
+    ) -> BoxFuture<'_, io::Result<()>> {
         let key = self.key(visibility, name);
-        Ok(self.client.delete(&key, Attempts::Retried).await?)
+        Box::pin(async move { Ok(self.client.delete(&key, Attempts::Retried).await?) })
     }
 
     /// Deletes what has expired by `now_s` (Unix seconds), and uploads of parts that were left a day ago.
-    pub(super) async fn delete_expired(&self, now_s: i64) -> io::Result<()> {
-        for visibility in [Visibility::Public, Visibility::Private] {
-            purge::delete_expired(&self.client, &self.key(visibility, ""), now_s).await?;
-        }
-        Ok(purge::abort_abandoned_uploads(&self.client, now_s).await?)
+    pub(super) fn delete_expired(&self, now_s: i64) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async move {
+            for visibility in [Visibility::Public, Visibility::Private] {
+                purge::delete_expired(&self.client, &self.key(visibility, ""), now_s).await?;
+            }
+            Ok(purge::abort_abandoned_uploads(&self.client, now_s).await?)
+        })
     }
 
     /// Checks that the bucket takes an object and deletes it again.
-    pub(super) async fn check_writable(&self) -> io::Result<()> {
-        let key = format!("{}{}", self.client.prefix, id::short_id("probe-"));
-        upload::put_probe(&self.client, &key, PROBE_TIMEOUT).await?;
-        self.client
-            .delete(&key, Attempts::One(PROBE_TIMEOUT))
-            .await?;
-        Ok(())
+    pub(super) fn check_writable(&self) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async {
+            let key = format!("{}{}", self.client.prefix, id::short_id("probe-"));
+            upload::put_probe(&self.client, &key, PROBE_TIMEOUT).await?;
+            self.client
+                .delete(&key, Attempts::One(PROBE_TIMEOUT))
+                .await?;
+            Ok(())
+        })
     }
 
     /// A link of the bucket to a public file, valid for minutes and at most for `seconds_left`. `is_get` says whether it is for

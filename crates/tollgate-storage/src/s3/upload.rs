@@ -16,12 +16,11 @@ use http::{HeaderMap, HeaderName, Method};
 use md5::{Digest as _, Md5};
 use rusty_s3::S3Action as _;
 use rusty_s3::actions::CreateMultipartUpload;
+use tokio::runtime::Handle;
 use tollgate_upstream::egress::{BodyParts, RequestBody, body};
 
 use super::client::{ANSWER_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
 use super::error::{S3Error, element};
-
-use crate::spawn::spawn_detached;
 
 /// Bytes of a part. Files up to this size are uploaded at once; 10,000 parts, the most that S3 takes, are more than any result.
 const PART_BYTES: u64 = 16 * 1024 * 1024;
@@ -296,7 +295,11 @@ impl Drop for MultipartUpload {
         }
         let (client, key) = (Arc::clone(&self.client), std::mem::take(&mut self.key));
         let id = std::mem::take(&mut self.id);
-        spawn_detached(async move {
+        // Outside a runtime the process is ending.
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
             if let Err(error) = abort_upload(&client, &key, &id).await {
                 tracing::warn!(%error, "cannot abort an upload in parts: it is aborted a day later");
             }

@@ -8,22 +8,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use axum::body::Body;
-use futures_util::stream;
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt as _};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_util::io::ReaderStream;
+use tollgate_config::{Config, S3Location, ServeMode};
 use tollgate_core::{Millis, id};
 use tollgate_upstream::egress::Client;
 
-use crate::storage::file_name::{self, NameStatus};
-use crate::storage::health::Availability;
-use crate::storage::local_folder::{LocalFolder, create_folder};
-use crate::storage::pending_file::PendingFile;
-pub use crate::storage::pending_file::Visibility;
-use tollgate_config::{Config, S3Location, ServeMode};
-
-use crate::storage::s3::{ObjectReader, S3Storage};
+use crate::file_name::{self, NameStatus};
+use crate::health::Availability;
+use crate::local_folder::{LocalFolder, create_folder};
+use crate::pending_file::PendingFile;
+pub use crate::pending_file::Visibility;
+use crate::s3::{ObjectReader, S3Storage};
 
 /// Bytes of memory that a file takes while it is written.
 const WRITE_BUFFER: usize = 128 * 1024;
@@ -349,8 +348,12 @@ impl OpenFile {
         }
     }
 
-    /// A response body of the `len` bytes from `first` on.
-    pub async fn into_body(self, first: u64, len: u64) -> io::Result<Body> {
+    /// The `len` bytes from `first` on, as they are read.
+    pub async fn into_stream(
+        self,
+        first: u64,
+        len: u64,
+    ) -> io::Result<BoxStream<'static, io::Result<Bytes>>> {
         match self.source {
             Source::Folder(mut file, _) => {
                 if first > 0 {
@@ -359,15 +362,11 @@ impl OpenFile {
                 let chunk = usize::try_from(len).unwrap_or(READ_CHUNK);
                 let chunk = chunk.clamp(1, READ_CHUNK);
                 let stream = ReaderStream::with_capacity(file.take(len), chunk);
-                Ok(Body::from_stream(stream))
+                Ok(stream.boxed())
             }
             Source::S3(mut object) => {
                 object.start(first, len).await?;
-                let chunks = stream::try_unfold(object, async |mut object| {
-                    let chunk = object.chunk().await?;
-                    Ok::<_, io::Error>(chunk.map(|chunk| (chunk, object)))
-                });
-                Ok(Body::from_stream(chunks))
+                Ok(object.into_stream())
             }
         }
     }

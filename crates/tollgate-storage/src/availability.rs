@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::storage::files::FileStorage;
+use crate::files::FileStorage;
 
 /// First pause before a failed write is tried again; doubled each time up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);

@@ -8,11 +8,11 @@ use http::{HeaderMap, header};
 use multer::Field;
 use tollgate_core::{ApiError, ErrorKind};
 use tollgate_media::image::{ImageFormat, ImageMetadata, ImageMetadataError};
+use tollgate_storage::files::{FileStorage, FileWriter, Visibility};
 
 use crate::http::body::{drain, drain_unread};
 use crate::http::errors;
 use crate::http::form::{Form, FormError};
-use crate::storage::files::{FileStorage, FileWriter, Visibility};
 
 /// The largest file, in bytes.
 const MAX_FILE: u64 = 20_971_520;

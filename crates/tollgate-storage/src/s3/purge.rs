@@ -8,7 +8,7 @@ use tollgate_upstream::egress::body;
 use super::client::{Attempts, S3Client, S3Request, SIGNATURE_TTL, with_retry};
 use super::error::{S3Error, element};
 use super::upload::abort_upload;
-use crate::storage::file_name::{self, NameStatus};
+use crate::file_name::{self, NameStatus};
 
 /// Keys of one listing and one deletion: the most that S3 takes.
 const PAGE: usize = 1_000;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tokio::fs::File;
 use tollgate_core::crash;
 
-use crate::storage::file_name::{self, NameStatus};
-use crate::storage::pending_file::{PendingFile, Visibility};
+use crate::file_name::{self, NameStatus};
+use crate::pending_file::{PendingFile, Visibility};
 
 /// Seconds of expiry that share one folder.
 const HOUR_S: i64 = 3600;

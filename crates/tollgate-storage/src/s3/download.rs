@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::header::{CONTENT_RANGE, HeaderMap, RANGE};
 use http::{Method, StatusCode};
 use rusty_s3::S3Action as _;
@@ -19,7 +21,7 @@ const MAX_RESUMES: u32 = 3;
 
 /// Reads an object, or a part of one.
 #[derive(Debug)]
-pub(in crate::storage) struct ObjectReader {
+pub(crate) struct ObjectReader {
     client: Arc<S3Client>,
     key: String,
     /// The size of the object.
@@ -59,25 +61,36 @@ impl ObjectReader {
     }
 
     /// The size of the object in bytes.
-    pub(in crate::storage) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
     /// Reads only the `len` bytes from `first` on; requests them.
-    pub(in crate::storage) async fn start(&mut self, first: u64, len: u64) -> io::Result<()> {
+    pub(crate) fn start(&mut self, first: u64, len: u64) -> BoxFuture<'_, io::Result<()>> {
         let is_all = first == 0 && len == self.bytes;
         (self.next, self.end) = (first, first.saturating_add(len).min(self.bytes));
         if !is_all {
             self.body = None;
         }
-        if self.body.is_none() && self.next < self.end {
-            self.request_rest().await?;
-        }
-        Ok(())
+        Box::pin(async move {
+            if self.body.is_none() && self.next < self.end {
+                self.request_rest().await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The bytes as they are read.
+    pub(crate) fn into_stream(self) -> BoxStream<'static, io::Result<Bytes>> {
+        let chunks = stream::try_unfold(self, async |mut object| {
+            let chunk = object.chunk().await?;
+            Ok(chunk.map(|chunk| (chunk, object)))
+        });
+        chunks.boxed()
     }
 
     /// The next bytes. `None` at the end.
-    pub(in crate::storage) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
+    pub(super) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
         while self.next < self.end {
             let Some(body) = &mut self.body else {
                 self.request_rest().await?;

@@ -3,7 +3,7 @@
 use tollgate_core::{Millis, id};
 use tollgate_media::image::ImageFormat;
 
-use crate::storage::types;
+use crate::types;
 
 const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const EXPIRY_DIGITS: usize = 7;
