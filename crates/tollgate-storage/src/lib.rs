@@ -1,6 +1,6 @@
 //! The data directory, and the storage of files in a folder or in S3: stored files, their names and types.
 //!
-//! What S3 takes is behind pointers ([`s3`]): an async function is compiled where it is awaited, and this code is not worth the
+//! What S3 takes is behind pointers (`s3`): an async function is compiled where it is awaited, and this code is not worth the
 //! optimisation of the crate that awaits it.
 
 mod audio_end;
