@@ -146,7 +146,7 @@ mod tests {
     fn routing_of(keys: &[&str]) -> Routing {
         let channel = Channel {
             name: "a".to_owned(),
-            kind: "sandbox".to_owned(),
+            kind: "openai".to_owned(),
             api_keys: keys.iter().map(|key| Secret::new(*key)).collect(),
             ..Channel::default()
         };
