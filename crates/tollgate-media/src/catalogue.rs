@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use serde_json::{Map, Value};
 use tollgate_core::ApiError;
 
@@ -127,7 +128,7 @@ enum Entry {
 
 /// The known model ids. They are case-sensitive.
 pub struct Catalogue {
-    entries: HashMap<String, Entry>,
+    entries: HashMap<String, Entry, RandomState>,
     /// Patterns of ids that are aliases of a chat model. The first that fits counts.
     patterns: Vec<(String, Entry)>,
 }
@@ -138,7 +139,7 @@ impl Catalogue {
     /// # Errors
     /// A sentence for the operator if an extra model has a bad name, a name already used, or an unknown `like`.
     pub fn new(extra: &[ExtraModel]) -> Result<Self, String> {
-        let mut entries = HashMap::new();
+        let mut entries = HashMap::default();
         for family in AnyFamily::all() {
             for &id in family.models() {
                 entries.insert(id.to_owned(), task_entry(id, id, family));
@@ -334,7 +335,10 @@ fn model_name(body: &Map<String, Value>, layout: RequestLayout) -> Result<&str, 
 }
 
 /// The entry for an extra model, resolved from its `like`.
-fn resolve_like(built_in: &HashMap<String, Entry>, model: &ExtraModel) -> Result<Entry, String> {
+fn resolve_like(
+    built_in: &HashMap<String, Entry, RandomState>,
+    model: &ExtraModel,
+) -> Result<Entry, String> {
     match (built_in.get(&model.like), AnyFamily::by_name(&model.like)) {
         (Some(Entry::Task(found)), _) => {
             Ok(task_entry(&model.name, found.base_model, found.family))

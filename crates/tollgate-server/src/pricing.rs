@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::RandomState;
 use tollgate_config::{Currency, ModelPrice, Source};
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_media::{ModelName, PriceFactors, Units};
@@ -19,7 +20,7 @@ static FREE: LazyLock<ModelPrice> = LazyLock::new(ModelPrice::default);
 
 /// The price list.
 pub struct Prices {
-    by_model: HashMap<String, (ModelPrice, Source)>,
+    by_model: HashMap<String, (ModelPrice, Source), RandomState>,
 }
 
 impl Prices {
@@ -34,7 +35,7 @@ impl Prices {
             let price = ModelPrice::per_image(Amount::from_nanos(*nanos));
             ((*model).to_owned(), (price, Source::BuiltIn))
         });
-        let mut by_model: HashMap<_, _> = built_in.collect();
+        let mut by_model: HashMap<_, _, RandomState> = built_in.collect();
         let database = database.into_iter();
         by_model.extend(database.map(|(model, price)| (model, (price, Source::Database))));
         let file = file.iter();

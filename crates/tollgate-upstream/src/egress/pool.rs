@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use foldhash::fast::RandomState;
 use http::header::{HOST, HeaderValue};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, Uri};
@@ -46,7 +47,7 @@ type UnsentRequest = TrySendError<Request<RequestBody>>;
 pub(super) struct Pool {
     connector: Connector,
     connect_timeout: Duration,
-    origins: RwLock<HashMap<(Scheme, Authority), Arc<Origin>>>,
+    origins: RwLock<HashMap<(Scheme, Authority), Arc<Origin>, RandomState>>,
 }
 
 /// The connections to one origin.
