@@ -68,7 +68,15 @@ pub(super) fn cargo_build(
         .arg(glibc.map_or(triple.to_owned(), |version| format!("{triple}.{version}")))
         .arg("--target-dir")
         .arg(target)
-        .env("RUSTFLAGS", format!("{rustflags} {}", rust.join(" ")))
+        .env(
+            "RUSTFLAGS",
+            [
+                rustflags,
+                &flags_of_target(source, triple)?,
+                &rust.join(" "),
+            ]
+            .join(" "),
+        )
         .env("CFLAGS", c.join(" "))
         .env("SOURCE_DATE_EPOCH", committed.trim())
         .envs(match glibc {
@@ -76,6 +84,19 @@ pub(super) fn cargo_build(
             None => cross::linker_variable(triple),
         });
     Ok(cargo)
+}
+
+/// The flags that `.cargo/config.toml` of `source` has for every build for `triple`: cargo ignores them where `RUSTFLAGS` is set.
+fn flags_of_target(source: &Path, triple: &str) -> Result<String, String> {
+    let path = source.join(".cargo/config.toml");
+    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let config = fs::read_to_string(&path).map_err(|e| failed(&e))?;
+    let config: toml::Table = toml::from_str(&config).map_err(|e| failed(&e))?;
+    let flags = config
+        .get("target")
+        .and_then(|targets| targets.get(triple)?.get("rustflags")?.as_array());
+    let flags = flags.into_iter().flatten().filter_map(toml::Value::as_str);
+    Ok(flags.collect::<Vec<_>>().join(" "))
 }
 
 /// Runs [`cargo_build`] and returns the path of the program.
@@ -115,4 +136,19 @@ pub(super) fn absolute(file: &Path) -> Result<PathBuf, String> {
 
 pub(super) fn create_folder(folder: &Path) -> Outcome {
     fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_for_this_target_keep_the_flags_of_the_configuration() {
+        let flags = |triple| flags_of_target(&repo::root(), triple).unwrap();
+        assert_eq!(
+            flags("x86_64-unknown-linux-gnu"),
+            "-C relro-level=partial -C link-arg=-Wl,-z,now"
+        );
+        assert_eq!(flags("aarch64-unknown-linux-gnu"), "");
+    }
 }
