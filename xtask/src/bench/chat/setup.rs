@@ -16,12 +16,13 @@ const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people w
 
 /// A running setup.
 pub(in super::super) struct Setup {
+    /// Dropped before the gateway, which would read the rest of every stream that a client has left before it ends.
+    pub(super) upstream: Helper,
     pub(in super::super) gateway: Gateway,
     /// Of a user with a balance: money is held before the call.
     pub(in super::super) limited: String,
     /// Of a user without limit: one write per request.
     pub(in super::super) unlimited: String,
-    pub(super) upstream: Helper,
     proxy: Helper,
     pub(super) nginx: Option<Nginx>,
 }
