@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tollgate_fakes::{Fake, Options, Provider, Scenario, start};
 
 use super::charges::prices;
@@ -50,12 +51,9 @@ async fn start_stream(client: &Client, format: Format, pieces: usize) -> Stream 
     stream
 }
 
+/// Side by side: the first must not end before the last has begun.
 async fn start_streams(client: &Client) -> Vec<(Format, Stream)> {
-    let mut streams = Vec::new();
-    for format in Format::ALL {
-        streams.push((format, start_stream(client, format, 1).await));
-    }
-    streams
+    join_all(Format::ALL.map(async |format| (format, start_stream(client, format, 1).await))).await
 }
 
 async fn wait_for_upstream_end(fake: &Fake) {
@@ -157,7 +155,7 @@ async fn without_the_database_there_is_no_end(_: Backend) {
     let Some(mut postgres) = PostgresServer::start_new().await else {
         return;
     };
-    let (_fake, config) = slow(150).await;
+    let (_fake, config) = slow(300).await;
     let setup = Setup::new(Backend::Sqlite).config(&config);
     let setup = setup.env("TOLLGATE_DATABASE__URL", postgres.url());
     let gateway = setup.start().await;
