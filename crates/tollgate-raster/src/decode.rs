@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use image::{DynamicImage, ImageDecoder, ImageReader, Limits};
+use image::metadata::Orientation;
+use image::{ColorType, ImageDecoder, ImageReader, Limits, RgbaImage, imageops};
 use tollgate_media::image::{ImageFormat, PixelSize};
 
 use crate::raster::{Raster, RasterError};
@@ -41,12 +42,134 @@ pub fn decode(file: File, format: ImageFormat) -> Result<Raster, RasterError> {
     limits.reserve(decoder.total_bytes()).map_err(broken)?;
     decoder.set_limits(limits).map_err(broken)?;
     let orientation = decoder.orientation().map_err(broken)?;
-    let mut decoded = DynamicImage::from_decoder(decoder).map_err(broken)?;
-    // Cameras store the orientation as metadata.
-    decoded.apply_orientation(orientation);
-    let rgba = decoded.into_rgba8();
-    Ok(Raster {
-        size: PixelSize::new(rgba.width(), rgba.height()),
-        rgba: rgba.into_raw(),
+    let color = decoder.color_type();
+    let mut samples = vec![0; decoder.total_bytes() as usize];
+    decoder.read_image(&mut samples).map_err(broken)?;
+    let rgba = to_rgba(samples, color)?;
+    Ok(oriented(Raster { size, rgba }, orientation))
+}
+
+/// Converts what a decoder wrote to 8 bits of red, green, blue and alpha. Here and not in the crate `image`, which an
+/// ordinary build does not optimise.
+fn to_rgba(samples: Vec<u8>, color: ColorType) -> Result<Vec<u8>, RasterError> {
+    let samples = match color.bytes_per_pixel() / color.channel_count() {
+        1 => samples,
+        _ => to_8_bits(&samples),
+    };
+    Ok(match color {
+        ColorType::Rgba8 | ColorType::Rgba16 => samples,
+        ColorType::Rgb8 | ColorType::Rgb16 => {
+            to_pixels(&samples, |[red, green, blue]| [red, green, blue, 255])
+        }
+        ColorType::L8 | ColorType::L16 => to_pixels(&samples, |[grey]| [grey, grey, grey, 255]),
+        ColorType::La8 | ColorType::La16 => {
+            to_pixels(&samples, |[grey, alpha]| [grey, grey, grey, alpha])
+        }
+        _ => {
+            return Err(RasterError(format!(
+                "pixels of type {color:?} are not read"
+            )));
+        }
     })
+}
+
+/// Rounds samples of 16 bits, in the byte order of this machine, to 8.
+fn to_8_bits(samples: &[u8]) -> Vec<u8> {
+    let (samples, _) = samples.as_chunks::<2>();
+    let mut rounded = vec![0; samples.len()];
+    for (to, from) in rounded.iter_mut().zip(samples) {
+        // 65,535 / 257 is 255.
+        *to = ((u32::from(u16::from_ne_bytes(*from)) + 128) / 257) as u8;
+    }
+    rounded
+}
+
+fn to_pixels<const N: usize>(samples: &[u8], pixel: impl Fn([u8; N]) -> [u8; 4]) -> Vec<u8> {
+    let (samples, _) = samples.as_chunks::<N>();
+    let mut rgba = vec![0; samples.len() * 4];
+    for (to, from) in rgba.as_chunks_mut::<4>().0.iter_mut().zip(samples) {
+        *to = pixel(*from);
+    }
+    rgba
+}
+
+/// Turns and mirrors an image as its camera says.
+fn oriented(raster: Raster, orientation: Orientation) -> Raster {
+    let PixelSize { width, height } = raster.size;
+    let Some(mut image) = RgbaImage::from_raw(width, height, raster.rgba) else {
+        unreachable!("four bytes per pixel");
+    };
+    match orientation {
+        Orientation::NoTransforms => {}
+        Orientation::FlipHorizontal => imageops::flip_horizontal_in_place(&mut image),
+        Orientation::FlipVertical => imageops::flip_vertical_in_place(&mut image),
+        Orientation::Rotate180 => imageops::rotate180_in_place(&mut image),
+        Orientation::Rotate90 => image = imageops::rotate90(&image),
+        Orientation::Rotate270 => image = imageops::rotate270(&image),
+        Orientation::Rotate90FlipH => {
+            image = imageops::rotate90(&image);
+            imageops::flip_horizontal_in_place(&mut image);
+        }
+        Orientation::Rotate270FlipH => {
+            image = imageops::rotate270(&image);
+            imageops::flip_horizontal_in_place(&mut image);
+        }
+    }
+    Raster {
+        size: PixelSize::new(image.width(), image.height()),
+        rgba: image.into_raw(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use image::DynamicImage;
+
+    use super::*;
+
+    #[test]
+    fn every_type_of_pixel_becomes_rgba() {
+        let wide = |values: &[u16]| {
+            values
+                .iter()
+                .flat_map(|value| value.to_ne_bytes())
+                .collect()
+        };
+        let cases: [(ColorType, Vec<u8>, [u8; 4]); 8] = [
+            (ColorType::L8, vec![7], [7, 7, 7, 255]),
+            (ColorType::La8, vec![7, 8], [7, 7, 7, 8]),
+            (ColorType::Rgb8, vec![1, 2, 3], [1, 2, 3, 255]),
+            (ColorType::Rgba8, vec![1, 2, 3, 4], [1, 2, 3, 4]),
+            (ColorType::L16, wide(&[257 * 7]), [7, 7, 7, 255]),
+            (ColorType::La16, wide(&[128, 129]), [0, 0, 0, 1]),
+            (ColorType::Rgb16, wide(&[0, 65_535, 257]), [0, 255, 1, 255]),
+            (
+                ColorType::Rgba16,
+                wide(&[257, 514, 771, 1028]),
+                [1, 2, 3, 4],
+            ),
+        ];
+        for (color, samples, pixel) in cases {
+            assert_eq!(to_rgba(samples, color).unwrap(), pixel, "{color:?}");
+        }
+        to_rgba(vec![0; 12], ColorType::Rgb32F).unwrap_err();
+    }
+
+    #[test]
+    fn orientations_are_those_of_the_metadata() {
+        let rgba: Vec<u8> = (0..24).collect();
+        for value in 1..=8 {
+            let orientation = Orientation::from_exif(value).unwrap();
+            let size = PixelSize::new(3, 2);
+            let raster = Raster {
+                size,
+                rgba: rgba.clone(),
+            };
+            let turned = oriented(raster, orientation);
+            let mut expected = DynamicImage::from(RgbaImage::from_raw(3, 2, rgba.clone()).unwrap());
+            expected.apply_orientation(orientation);
+            assert_eq!(turned.size.width, expected.width(), "{value}");
+            assert_eq!(turned.rgba, expected.into_bytes(), "{value}");
+        }
+    }
 }

@@ -1,9 +1,9 @@
 //! Encodes pixels as PNG, JPEG or WebP.
 
 use bytes::Bytes;
-use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::{CompressionType, FilterType, PngEncoder};
 use image::{ExtendedColorType, ImageEncoder};
+use jpeg_encoder::{ColorType, SamplingFactor};
 use tollgate_media::image::{ImageFormat, PixelSize};
 
 use crate::raster::{Raster, RasterError};
@@ -49,9 +49,15 @@ fn png(raster: Raster) -> Result<Bytes, RasterError> {
 
 fn jpeg(raster: Raster, quality: u8) -> Result<Bytes, RasterError> {
     let PixelSize { width, height } = raster.size;
+    let (Ok(width), Ok(height)) = (u16::try_from(width), u16::try_from(height)) else {
+        return Err(broken("a JPEG has at most 65535 x 65535 pixels"));
+    };
     let mut file = Vec::new();
-    JpegEncoder::new_with_quality(&mut file, quality.max(1))
-        .write_image(&raster.into_rgb(), width, height, ExtendedColorType::Rgb8)
+    let mut encoder = jpeg_encoder::Encoder::new(&mut file, quality.max(1));
+    // Every pixel with its own colour: text stays sharp.
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    encoder
+        .encode(&raster.into_rgb(), width, height, ColorType::Rgb)
         .map_err(broken)?;
     Ok(file.into())
 }

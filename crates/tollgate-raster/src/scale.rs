@@ -1,7 +1,8 @@
 //! Scales images.
 
-use fast_image_resize::images::Image;
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::TypedImage;
+use fast_image_resize::pixels::U8x4;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use tollgate_media::image::PixelSize;
 
 use crate::raster::{Raster, RasterError};
@@ -31,7 +32,7 @@ pub enum Filter {
 /// # Errors
 /// If there is not enough memory for the scaled image or a side is 0.
 pub fn scale(
-    raster: Raster,
+    mut raster: Raster,
     size: PixelSize,
     fit: Fit,
     filter: Filter,
@@ -53,16 +54,16 @@ pub fn scale(
         Fit::Cover => options.fit_into_destination(None),
         Fit::Stretch | Fit::Inside => options,
     };
-    let source = Image::from_vec_u8(from.width, from.height, raster.rgba, PixelType::U8x4)
+    // Both of the type that the resizer uses for its own images: it is compiled for each pair of types.
+    let source = TypedImage::<U8x4>::from_buffer(from.width, from.height, &mut raster.rgba)
         .map_err(|error| RasterError(error.to_string()))?;
-    let mut target = Image::new(size.width, size.height, PixelType::U8x4);
+    let mut rgba = vec![0; size.width as usize * size.height as usize * 4];
+    let mut target = TypedImage::<U8x4>::from_buffer(size.width, size.height, &mut rgba)
+        .map_err(|error| RasterError(error.to_string()))?;
     Resizer::new()
-        .resize(&source, &mut target, &options)
+        .resize_typed(&source, &mut target, &options)
         .map_err(|error| RasterError(error.to_string()))?;
-    Ok(Raster {
-        size,
-        rgba: target.into_vec(),
-    })
+    Ok(Raster { size, rgba })
 }
 
 /// The largest size with `from`'s ratio within `max`.
