@@ -22,7 +22,7 @@ async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
     let (stop, chats) = (AtomicBool::new(false), std::sync::atomic::AtomicU32::new(0));
     let chat =
         json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "Tell a story." }] });
-    let image = json!({ "model": "wan2.7-image", "prompt": "a mill" });
+    let image = json!({ "model": "wan2.7-image", "prompt": "a mill", "size": "768x768" });
     let spend = async || {
         while !stop.load(Ordering::Relaxed) {
             client.post("/v1/chat/completions", &chat).await.expect(200);

@@ -160,7 +160,7 @@ async fn a_newer_database_is_rejected(backend: Backend) {
     gateway
         .unlimited_client()
         .await
-        .generate(&json!({ "model": "wan2.7-image", "prompt": "a mill" }))
+        .generate(&json!({ "model": "wan2.7-image", "prompt": "a mill", "size": "768x768" }))
         .await;
     gateway.terminate().await;
     assert_eq!(gateway.query_number(&value("schema_version")).await, 99);
