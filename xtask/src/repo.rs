@@ -1,5 +1,6 @@
 //! The repository's files: where its root is, and what lies in it.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,9 +16,22 @@ pub(crate) struct File {
     /// Relative to the root, with `/` between its parts.
     pub(crate) path: String,
     pub(crate) text: String,
+    /// Parsed when a check first needs it.
+    syntax: OnceCell<syn::Result<syn::File>>,
 }
 
 impl File {
+    fn new(path: String, text: String) -> Self {
+        let syntax = OnceCell::new();
+        Self { path, text, syntax }
+    }
+
+    /// The syntax tree of a Rust file, or why it has none.
+    pub(crate) fn syntax(&self) -> Result<&syn::File, &syn::Error> {
+        let parsed = self.syntax.get_or_init(|| syn::parse_file(&self.text));
+        parsed.as_ref()
+    }
+
     /// The folder that the file is in, without a slash at the end; empty at the root.
     pub(crate) fn folder(&self) -> &str {
         folder(&self.path)
@@ -80,7 +94,7 @@ impl Tree {
                 let bytes = fs::read(entry.path()).map_err(unreadable)?;
                 self.paths.insert(path.clone());
                 if let Ok(text) = String::from_utf8(bytes) {
-                    self.files.push(File { path, text });
+                    self.files.push(File::new(path, text));
                 }
             }
         }
@@ -103,10 +117,7 @@ fn ignored(root: &Path) -> Vec<String> {
 impl Tree {
     /// A tree of the given paths and texts.
     pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| File {
-            path: (*path).to_owned(),
-            text: (*text).to_owned(),
-        };
+        let file = |(path, text): &(&str, &str)| File::new((*path).to_owned(), (*text).to_owned());
         let mut files: Vec<File> = files.iter().map(file).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let paths = files.iter().map(|f| f.path.clone()).collect();

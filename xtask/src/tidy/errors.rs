@@ -69,11 +69,11 @@ impl Table {
         };
         let is_source = |file: &&File| self.sources.iter().any(|s| file.path.starts_with(s));
         for file in subject.tree.rust().filter(is_source) {
-            if let Ok(parsed) = syn::parse_file(&file.text)
+            if let Ok(parsed) = file.syntax()
                 && !subject.modules.is_test(&file.path)
             {
                 codes.path = &file.path;
-                codes.visit_file(&parsed);
+                codes.visit_file(parsed);
             }
         }
         let codes = codes.found;

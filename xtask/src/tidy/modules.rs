@@ -39,7 +39,7 @@ impl Modules {
             return;
         }
         self.reached.insert(path.to_owned(), is_test);
-        let Ok(parsed) = syn::parse_file(&file.text) else {
+        let Ok(parsed) = file.syntax() else {
             return;
         };
         let stem = path.rsplit('/').next().unwrap_or(path);

@@ -6,7 +6,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let reached = &subject.modules.reached;
     let mut found = Vec::new();
     for file in subject.tree.rust() {
-        if let Err(e) = syn::parse_file(&file.text) {
+        if let Err(e) = file.syntax() {
             let line = e.span().start().line;
             found.push(Violation::new(&file.path, line, format!("not Rust: {e}")));
         } else if !reached.contains_key(&file.path) {

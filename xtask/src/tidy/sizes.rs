@@ -21,12 +21,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
         if subject.modules.is_test(&file.path) {
             continue;
         }
-        if let Ok(parsed) = syn::parse_file(&file.text) {
+        if let Ok(parsed) = file.syntax() {
             let mut functions = Functions {
                 path: &file.path,
                 found: &mut found,
             };
-            functions.visit_file(&parsed);
+            functions.visit_file(parsed);
         }
     }
     found
