@@ -85,12 +85,11 @@ impl Environment {
     }
 
     fn install_python(&self, versions: &Path) -> Outcome {
-        let mut venv = Command::new("python3");
-        let created = output(venv.args(["-m", "venv"]).arg(self.folder()));
-        created.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
-        let mut pip = Command::new(self.program());
+        make_venv(&self.folder(), &["--without-pip"])?;
+        let mut pip = Command::new(pip()?);
+        pip.arg("--python").arg(self.program());
         // Compiled is only what the scripts import, when they do.
-        pip.args(["-m", "pip", "install", "--quiet", "--no-compile"]);
+        pip.args(["install", "--quiet", "--no-compile"]);
         pip.args(["--disable-pip-version-check", "--requirement"]);
         output(pip.arg(versions))?;
         Ok(())
@@ -106,6 +105,25 @@ impl Environment {
         output(npm.current_dir(&folder))?;
         Ok(())
     }
+}
+
+/// The `pip` that installs into every environment, made where there is none: a copy in each would take longer than the SDKs.
+fn pip() -> Result<PathBuf, String> {
+    let version = python()?.trim().replace(' ', "-");
+    let folder = target_folder().join(format!("sdk/pip-of-{version}"));
+    // Written last.
+    let program = folder.join("bin/pip");
+    if !program.exists() {
+        make_venv(&folder, &["--clear"])?;
+    }
+    Ok(program)
+}
+
+fn make_venv(folder: &Path, options: &[&str]) -> Outcome {
+    let mut venv = Command::new("python3");
+    let created = output(venv.args(["-m", "venv"]).args(options).arg(folder));
+    created.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
+    Ok(())
 }
 
 /// The version of Python.
