@@ -248,21 +248,31 @@ pub(super) fn unescaped_length(rest: &[u8]) -> Option<usize> {
     }
     let rest = &rest[at..];
     let length = memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len());
-    // No early exit, so that the compiler vectorises the loop.
-    let has_control = rest[..length]
-        .iter()
-        .fold(false, |has, byte| has | (*byte < 0x20));
-    (!has_control).then_some(at + length)
+    (!has_control_character(&rest[..length])).then_some(at + length)
+}
+
+/// Eight bytes at a time, without an early exit: fast at every level of optimisation, and the compiler can vectorise it.
+fn has_control_character(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks();
+    let found = words.iter().fold(0, |found, eight| {
+        found | bytes_below(u64::from_le_bytes(*eight), 0x20)
+    });
+    found != 0 || rest.iter().any(|byte| *byte < 0x20)
 }
 
 /// A mask whose lowest set bit is the high bit of the first quote, backslash or control character among eight bytes.
 fn special_byte_mask(eight: [u8; 8]) -> u64 {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const HIGH: u64 = 0x8080_8080_8080_8080;
     let eight = u64::from_le_bytes(eight);
-    let below = |bytes: u64, min: u64| bytes.wrapping_sub(ONES * min) & !bytes & HIGH;
-    let is = |byte: u8| below(eight ^ (ONES * u64::from(byte)), 1);
-    below(eight, 0x20) | is(b'"') | is(b'\\')
+    let is = |byte: u8| bytes_below(eight ^ (ONES * u64::from(byte)), 1);
+    bytes_below(eight, 0x20) | is(b'"') | is(b'\\')
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Zero if no byte is less than `min`, which is at most 128; otherwise the lowest set bit is the high bit of the first that is.
+fn bytes_below(bytes: u64, min: u64) -> u64 {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    bytes.wrapping_sub(ONES * min) & !bytes & HIGH
 }
 
 /// Length of an escape sequence in bytes; `rest` begins with its backslash.
