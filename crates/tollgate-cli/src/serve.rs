@@ -27,7 +27,7 @@ use super::first_writes;
 /// How long settlements may go on after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
 /// How long giving back what this node has may take: other nodes wait no longer than its heartbeat is valid anyway.
-const LEAVING: Duration = Duration::from_secs(1);
+const LEAVING: Duration = Duration::from_secs(3);
 
 #[derive(Args)]
 pub(super) struct Serve {
@@ -157,8 +157,7 @@ async fn until_stopped(
             "some chats could not be settled: their holds are released, nothing is charged"
         );
     }
-    drop(background);
-    match timeout(LEAVING, leave(app)).await {
+    match timeout(LEAVING, leave(app, background)).await {
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::warn!(error = %e, "other nodes release what this one has"),
         Err(_) => {
@@ -172,7 +171,9 @@ async fn until_stopped(
 }
 
 /// Gives back what this node has granted itself, and ends its heartbeat.
-async fn leave(app: &App) -> Result<(), StoreError> {
+async fn leave(app: &App, mut background: JoinSet<()>) -> Result<(), StoreError> {
+    // Waits for their end: a heartbeat that is written later would revive this node.
+    background.shutdown().await;
     let now = app.clock.now();
     app.reloadable.current().routing.return_permits().await;
     app.store.return_all_grants(now).await?;
