@@ -11,9 +11,10 @@ const require = createRequire(`${process.env.NODE_PATH}/`);
 const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const screenshots = process.env.SCREENSHOTS;
-/** Pages of which an image is kept, and which are checked in every look. */
+/** Pages of which an image is kept, and which are checked in every look, not only in the first. */
 const SHOWN = ["", "/guides/first-hour", "/tasks", "/models/seedream-5-lite", "/errors", "/chat/fields", "/api"];
-const LOOKS = [{ width: 1440, scheme: "light" }, { width: 1440, scheme: "dark" }, { width: 360, scheme: "light" }, { width: 360, scheme: "dark" }];
+const FIRST_LOOK = { width: 1440, scheme: "light" };
+const OTHER_LOOKS = [{ width: 1440, scheme: "dark" }, { width: 360, scheme: "light" }, { width: 360, scheme: "dark" }];
 /** What people search for, and the result that must come first. */
 const SEARCHES = [
   ["seedream 5 lite", "/docs/models/seedream-5-lite"], ["refund", "/docs/money#refunds"], ["webhook signature", "/docs/webhooks#verify-the-signature"],
@@ -50,38 +51,43 @@ async function checkPage(page, name) {
   expect(wide <= 0, `${name}: ${wide} px wider than the window`);
 }
 
+const keepImage = (page, address, { width, scheme }) => screenshots && page.screenshot({ path: `${screenshots}/docs${address.replaceAll("/", "-")}-${width}-${scheme}.png` });
+
 /** Every page by its links, in one look. */
 async function checkAllPages() {
-  const page = await newPage({ viewport: { width: 1440, height: 900 } });
+  const page = await newPage({ viewport: { width: FIRST_LOOK.width, height: 800 }, colorScheme: FIRST_LOOK.scheme });
   await page.goto(`${gateway.url}/docs`);
   const links = () => page.locator("a[href^='/docs']").evaluateAll((all) => all.map((link) => link.getAttribute("href").split("#")[0]));
   const waiting = new Set(await links());
+  /** The page that each leads to by "Next". */
+  const following = new Map();
   for (const address of waiting) {
     const response = await page.goto(gateway.url + address);
     expect(response.status() === 200, `${address} is answered ${response.status()}`);
     await settle(page);
     await checkPage(page, address);
+    const next = page.locator("a[rel=next]");
+    if (await next.count()) following.set(address, await next.getAttribute("href"));
+    if (SHOWN.includes(address.slice("/docs".length))) await keepImage(page, address.slice("/docs".length), FIRST_LOOK);
     for (const next of await links()) waiting.add(next);
   }
   expect(waiting.size > 60, `only these pages are linked: ${[...waiting].join(" ")}`);
   // From the first page to the last by "Next".
-  await page.goto(`${gateway.url}/docs`);
-  let steps = 0;
-  for (; await page.locator("a[rel=next]").count(); steps += 1) await page.goto(gateway.url + await page.locator("a[rel=next]").getAttribute("href"));
-  expect(steps === waiting.size - 2, `${steps} pages follow the first, ${waiting.size} are linked`);
+  const inOrder = new Set();
+  for (let address = "/docs"; address && !inOrder.has(address); address = following.get(address)) inOrder.add(address);
+  expect(inOrder.size === waiting.size - 1, `${inOrder.size} pages follow each other, ${waiting.size} are linked`);
   await page.close();
   return waiting.size;
 }
 
 async function checkLooks() {
-  for (const { width, scheme } of LOOKS) {
-    const page = await newPage({ viewport: { width, height: 800 }, colorScheme: scheme });
+  for (const look of OTHER_LOOKS) {
+    const page = await newPage({ viewport: { width: look.width, height: 800 }, colorScheme: look.scheme });
     for (const address of SHOWN) {
-      const name = `docs${address.replaceAll("/", "-")}-${width}-${scheme}`;
       await page.goto(`${gateway.url}/docs${address}`);
       await settle(page);
-      await checkPage(page, name);
-      if (screenshots) await page.screenshot({ path: `${screenshots}/${name}.png` });
+      await checkPage(page, `/docs${address} ${look.width} ${look.scheme}`);
+      await keepImage(page, address, look);
     }
     await page.close();
   }
