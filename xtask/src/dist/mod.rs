@@ -65,6 +65,10 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(triple) = options.target.as_ref().filter(|triple| **triple != host) {
         return build_for(triple, glibc, options.profile.as_deref());
     }
+    // What is missing is told before anything is built.
+    if options.profile.is_none() {
+        find_llvm_profdata()?;
+    }
     // The loads of the training are programs of ours.
     if cfg!(debug_assertions) {
         return bench::rerun_in_release();
