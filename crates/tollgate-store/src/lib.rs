@@ -52,7 +52,7 @@ pub use admin::{
 pub use alerts::deliveries::{AlertAttempt, AlertDelivery, DueAlert};
 pub use alerts::{Alert, AlertKind};
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
-pub use audit::AuditViolation;
+pub use audit::{AuditViolation, Auditor};
 pub use backup::{back_up_sqlite, restore_sqlite};
 pub use chats::books::ChatBooks;
 pub use chats::hold::ChatHold;

@@ -107,7 +107,7 @@ impl Store {
         now: impl Fn() -> Millis,
     ) -> Result<bool, StoreError> {
         let progress = AuditProgress::default();
-        let mut audit = pin!(self.audit_with(&progress));
+        let mut audit = pin!(async { self.auditor().await?.audit_with(&progress).await });
         let found = loop {
             match tokio::time::timeout(PROGRESS_INTERVAL, &mut audit).await {
                 Ok(found) => break found,

@@ -8,7 +8,6 @@ mod money;
 mod tasks;
 mod usage;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -37,42 +36,116 @@ impl AuditProgress {
     }
 }
 
+/// A connection for audits. Whoever audits often keeps it: after the first audit its statements are prepared.
+pub struct Auditor {
+    /// None after an audit that broke off.
+    connection: Option<Connection>,
+}
+
+enum Connection {
+    Sqlite(rusqlite::Connection),
+    Postgres(Box<postgres::Connection>),
+}
+
 /// The audit.
 impl Store {
     /// Checks every invariant, and returns the violations. Safe beside running servers.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
     pub async fn audit(&self) -> Result<Vec<AuditViolation>, StoreError> {
+        self.auditor().await?.audit().await
+    }
+
+    /// Opens a connection for audits.
+    ///
+    /// # Errors
+    /// If the database cannot be reached.
+    pub async fn auditor(&self) -> Result<Auditor, StoreError> {
+        let connection = match &*self.readers {
+            Readers::Sqlite { path, .. } => Connection::Sqlite(sqlite::open_reader(path)?),
+            Readers::Postgres { config, .. } => {
+                Connection::Postgres(Box::new(postgres::Connection::open(config).await?))
+            }
+        };
+        let connection = Some(connection);
+        Ok(Auditor { connection })
+    }
+}
+
+impl Auditor {
+    /// [`Store::audit`].
+    ///
+    /// # Errors
+    /// If the database cannot be read, or could not be in an earlier audit.
+    pub async fn audit(&mut self) -> Result<Vec<AuditViolation>, StoreError> {
         self.audit_with(&AuditProgress::default()).await
     }
 
     /// The same, and notes in `progress` how far it is.
     pub(crate) async fn audit_with(
-        &self,
+        &mut self,
         progress: &AuditProgress,
     ) -> Result<Vec<AuditViolation>, StoreError> {
-        match &*self.readers {
-            Readers::Sqlite { path, .. } => {
+        let connection = self.connection.take();
+        let connection = connection
+            .ok_or_else(|| StoreError::Broken("an earlier audit broke off".to_owned()))?;
+        let (connection, found) = connection.audit(progress).await?;
+        self.connection = Some(connection);
+        Ok(found)
+    }
+}
+
+impl Connection {
+    async fn audit(
+        self,
+        progress: &AuditProgress,
+    ) -> Result<(Self, Vec<AuditViolation>), StoreError> {
+        match self {
+            Self::Sqlite(connection) => {
                 // It reads the whole database, so it runs on a thread for blocking work.
-                let (path, progress) = (path.clone(), progress.clone());
-                tokio::task::spawn_blocking(move || audit_sqlite(&path, &progress))
+                let progress = progress.clone();
+                let audit = move || {
+                    let found = audit_sqlite(&connection, &progress)?;
+                    Ok((Self::Sqlite(connection), found))
+                };
+                tokio::task::spawn_blocking(audit)
                     .await
                     .unwrap_or_else(|e| Err(StoreError::Broken(format!("the audit ended: {e}"))))
             }
-            Readers::Postgres { config, .. } => {
-                let mut connection = postgres::Connection::open(config).await?;
-                let mut tx = Tx::Postgres(connection.begin_snapshot());
-                Ok(check_all(&mut tx, progress).await?)
+            Self::Postgres(mut connection) => {
+                let found = audit_postgres(&mut connection, progress).await?;
+                Ok((Self::Postgres(connection), found))
             }
         }
     }
 }
 
-fn audit_sqlite(path: &Path, progress: &AuditProgress) -> Result<Vec<AuditViolation>, StoreError> {
-    let conn = sqlite::open_reader(path)?;
-    sqlite::script(&conn, "BEGIN")?;
-    let found = check_all(&mut Tx::Sqlite(sqlite::Transaction::new(&conn)), progress)
-        .now_or_never()
-        .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))?;
-    sqlite::script(&conn, "COMMIT")?;
+fn audit_sqlite(
+    connection: &rusqlite::Connection,
+    progress: &AuditProgress,
+) -> Result<Vec<AuditViolation>, StoreError> {
+    sqlite::script(connection, "BEGIN")?;
+    let found = check_all(
+        &mut Tx::Sqlite(sqlite::Transaction::new(connection)),
+        progress,
+    )
+    .now_or_never()
+    .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))?;
+    sqlite::script(connection, "COMMIT")?;
+    Ok(found)
+}
+
+async fn audit_postgres(
+    connection: &mut postgres::Connection,
+    progress: &AuditProgress,
+) -> Result<Vec<AuditViolation>, StoreError> {
+    let mut tx = Tx::Postgres(connection.begin_snapshot());
+    let found = check_all(&mut tx, progress).await?;
+    if let Tx::Postgres(tx) = tx {
+        // It has written nothing.
+        tx.roll_back().await?;
+    }
     Ok(found)
 }
 

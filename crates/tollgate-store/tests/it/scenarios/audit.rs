@@ -1,14 +1,15 @@
 //! Commands of the audit: change the database by SQL, see which violations are found, and undo the change.
 
+use tollgate_store::AuditViolation;
+
 use super::{World, ok};
-use crate::fixtures::assert_clean;
 
 impl World<'_> {
     /// - `violations` shows the checks that find any.
     /// - `corrupt SQL` runs a statement, shows the checks that find it, and undoes it.
     /// - `shift TABLE KEY COLUMN…`: each number of these columns, if it is one more or one less, is a violation.
     /// - `delete-each TABLE KEY [WHERE …]`, `double-each TABLE KEY [WHERE …]`: so is each row, if it is missing or there twice.
-    pub(super) async fn audit_step(&self, command: &str, rest: &str) -> String {
+    pub(super) async fn audit_step(&mut self, command: &str, rest: &str) -> String {
         let mut words = rest.splitn(3, ' ');
         let mut word = || words.next().unwrap_or_default();
         match command {
@@ -54,12 +55,13 @@ impl World<'_> {
     }
 
     /// Each number of a column, one more and one less.
-    async fn shift(&self, table: &str, key: &str, column: &str) {
+    async fn shift(&mut self, table: &str, key: &str, column: &str) {
         let rows = format!("SELECT {key} FROM {table} WHERE {column} IS NOT NULL");
         for id in self.db.raw(&rows).await.concat().iter().flatten() {
+            let db = self.db;
             let set = async |by| {
                 let set = format!("UPDATE {table} SET {column} = {column} {by}");
-                self.db.batch(&format!("{set} WHERE {key} = '{id}'")).await;
+                db.batch(&format!("{set} WHERE {key} = '{id}'")).await;
             };
             set("+ 1").await;
             assert_ne!(self.violations().await, "", "{table}.{column} + 1: {id}");
@@ -67,22 +69,22 @@ impl World<'_> {
             assert_ne!(self.violations().await, "", "{table}.{column} - 1: {id}");
             set("+ 1").await;
         }
-        assert_clean(&self.store).await;
+        self.assert_clean().await;
     }
 
     /// Runs statements that change one table, and undoes the change. Returns the checks that find it.
-    async fn corrupt(&self, table: &str, change: &str) -> String {
+    async fn corrupt(&mut self, table: &str, change: &str) -> String {
         let keep = format!("CREATE TABLE kept AS SELECT * FROM {table}; {change}");
         self.db.batch(&keep).await;
         let found = self.violations().await;
         let restore = format!("DELETE FROM {table}; INSERT INTO {table} SELECT * FROM kept");
         self.db.batch(&format!("{restore}; DROP TABLE kept")).await;
-        assert_clean(&self.store).await;
+        self.assert_clean().await;
         found
     }
 
-    async fn violations(&self) -> String {
-        let found = self.store.audit().await.unwrap();
+    async fn violations(&mut self) -> String {
+        let found = self.audit().await;
         assert!(
             found.iter().all(|violation| !violation.subject.is_empty()),
             "{found:?}"
@@ -91,5 +93,16 @@ impl World<'_> {
         checks.sort_unstable();
         checks.dedup();
         checks.join(" ")
+    }
+
+    pub(super) async fn assert_clean(&mut self) {
+        assert_eq!(self.audit().await, []);
+    }
+
+    async fn audit(&mut self) -> Vec<AuditViolation> {
+        if self.auditor.is_none() {
+            self.auditor = Some(self.store.auditor().await.unwrap());
+        }
+        self.auditor.as_mut().unwrap().audit().await.unwrap()
     }
 }

@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use tollgate_core::Millis;
-use tollgate_store::{ChatHold, LeasedTask, NewChat, Rejection, Store, StoreError};
+use tollgate_store::{Auditor, ChatHold, LeasedTask, NewChat, Rejection, Store, StoreError};
 
 use crate::databases::{Db, on_postgres, on_sqlite};
-use crate::fixtures::{NODE, NOW, TestAccount, assert_clean};
+use crate::fixtures::{NODE, NOW, TestAccount};
 use crate::lost_commits::run_with_proxy;
 use crate::old_schemas::undo_migrations;
 use crate::proxy::Proxy;
@@ -188,6 +188,8 @@ struct World<'a> {
     chats: BTreeMap<String, (NewChat, ChatHold)>,
     /// The user whom the last claim served last.
     last_user: String,
+    /// From the first audit on.
+    auditor: Option<Auditor>,
 }
 
 async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
@@ -199,6 +201,7 @@ async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
         leases: BTreeMap::new(),
         chats: BTreeMap::new(),
         last_user: String::new(),
+        auditor: None,
     };
     let heading = scenario.lines().next().unwrap();
     for line in scenario.lines().filter(|line| !line.starts_with('#')) {
@@ -224,7 +227,7 @@ impl World<'_> {
         let rest = text[step.command.len()..].trim_start();
         match step.command {
             "audit" => {
-                assert_clean(&self.store).await;
+                self.assert_clean().await;
                 ok(())
             }
             "sql" => self.sql(rest).await,
