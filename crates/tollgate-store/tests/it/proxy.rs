@@ -68,6 +68,9 @@ async fn accept(listener: TcpListener, server: String, proxy: Shared) {
         let (server, proxy) = (server.clone(), proxy.clone());
         tokio::spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
+                // Without it a reply may wait 40 ms for the acknowledgement of the one before.
+                client.set_nodelay(true).unwrap();
+                server.set_nodelay(true).unwrap();
                 pass(client, server, proxy).await;
             }
         });
