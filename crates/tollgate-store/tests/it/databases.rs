@@ -4,9 +4,10 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use tokio::runtime::Runtime;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use tollgate_store::{DatabaseLocation, Store, StoreError};
 
 use crate::fixtures::assert_clean;
@@ -14,9 +15,12 @@ use crate::fixtures::assert_clean;
 /// Names the server to test on; its user may create databases.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
-/// Makes two tests of each function: on SQLite and on PostgreSQL.
+/// Makes two tests of each function: on SQLite and on PostgreSQL. Databases have today's tables there, unless they are to be `empty`.
 macro_rules! on_both {
-    ($($test:ident),+ $(,)?) => { $(
+    (empty: $($test:ident),+ $(,)?) => {
+        crate::databases::on_both!(@ on_empty_postgres $($test),+);
+    };
+    (@ $on_postgres:ident $($test:ident),+) => { $(
         mod $test {
             #[test]
             fn sqlite() {
@@ -25,19 +29,32 @@ macro_rules! on_both {
 
             #[test]
             fn postgres() {
-                crate::databases::on_postgres(super::$test);
+                crate::databases::$on_postgres(super::$test);
             }
         }
     )+ };
+    ($($test:ident),+ $(,)?) => {
+        crate::databases::on_both!(@ on_postgres $($test),+);
+    };
 }
 pub(crate) use on_both;
 
 /// A test's own database.
 pub(crate) struct Db {
     pub(crate) location: DatabaseLocation,
+    /// Used again by the next direct query: each connection is a process of the server.
+    connection: Mutex<Option<Client>>,
 }
 
 impl Db {
+    pub(crate) fn new(location: DatabaseLocation) -> Self {
+        let connection = Mutex::default();
+        Self {
+            location,
+            connection,
+        }
+    }
+
     /// Opens the store. Each is a node of its own.
     pub(crate) async fn open(&self) -> Store {
         Store::open(&self.location).await.expect("the store opens")
@@ -47,7 +64,7 @@ impl Db {
     pub(crate) async fn raw(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         match &self.location {
             DatabaseLocation::Sqlite(path) => sqlite(path, sql),
-            DatabaseLocation::Postgres(url) => postgres(url, sql).await,
+            DatabaseLocation::Postgres(url) => self.postgres(url, sql).await,
         }
     }
 
@@ -58,8 +75,25 @@ impl Db {
                 let done = connect(path).execute_batch(statements);
                 done.unwrap_or_else(|e| panic!("{statements}: {e}"));
             }
-            DatabaseLocation::Postgres(url) => drop(postgres(url, statements).await),
+            DatabaseLocation::Postgres(url) => drop(self.postgres(url, statements).await),
         }
+    }
+
+    async fn postgres(&self, url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+        let idle = self.connection.lock().unwrap().take();
+        let client = match idle.filter(|client| !client.is_closed()) {
+            Some(client) => client,
+            None => {
+                let client = connect_postgres(url).await;
+                // Turns off foreign keys, so that a test can violate them.
+                let setting = "SET session_replication_role = replica";
+                client.batch_execute(setting).await.unwrap();
+                client
+            }
+        };
+        let rows = query(&client, sql).await;
+        *self.connection.lock().unwrap() = Some(client);
+        rows
     }
 
     /// The single number that a query returns.
@@ -101,29 +135,24 @@ fn sqlite(path: &Path, sql: &str) -> Vec<Vec<Option<String>>> {
     found
 }
 
-async fn postgres(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+async fn connect_postgres(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
-    // Turns off foreign keys, so that a test can violate them.
+    tokio::spawn(connection);
     client
-        .batch_execute("SET session_replication_role = replica")
-        .await
-        .unwrap();
+}
+
+async fn query(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
     let answer = client.simple_query(sql).await;
     let messages = answer.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
-    let mut found = Vec::new();
-    for message in messages {
-        if let SimpleQueryMessage::Row(row) = message {
-            found.push(
-                (0..row.len())
-                    .map(|i| row.get(i).map(str::to_owned))
-                    .collect(),
-            );
-        }
-    }
-    drop(client);
-    connection.await.unwrap().unwrap();
-    found
+    let rows = messages.into_iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    });
+    let cells = |row: tokio_postgres::SimpleQueryRow| {
+        let cells = (0..row.len()).map(|i| row.get(i).map(str::to_owned));
+        cells.collect()
+    };
+    rows.map(cells).collect()
 }
 
 /// A temporary folder that is deleted on drop.
@@ -158,9 +187,7 @@ pub(crate) fn runtime() -> Runtime {
 /// Runs a test on a new SQLite file.
 pub(crate) fn on_sqlite(test: impl AsyncFnOnce(&Db)) {
     let folder = Folder::new();
-    let db = Db {
-        location: DatabaseLocation::Sqlite(folder.0.join("tollgate.db")),
-    };
+    let db = Db::new(DatabaseLocation::Sqlite(folder.0.join("tollgate.db")));
     runtime().block_on(async {
         test(&db).await;
         assert_audit_passes(&db).await;
@@ -176,46 +203,81 @@ async fn assert_audit_passes(db: &Db) {
     }
 }
 
-/// Runs a test on a new database of the server, if one is named.
+/// Runs a test on a new database of the server, if one is named. It has today's tables.
 pub(crate) fn on_postgres(test: impl AsyncFnOnce(&Db)) {
-    let Ok(server) = std::env::var(VARIABLE) else {
+    let Some(server) = server() else { return };
+    on_new_database(&server, Some(template(&server)), test);
+}
+
+/// Runs a test on a new database without tables of the server, if one is named.
+pub(crate) fn on_empty_postgres(test: impl AsyncFnOnce(&Db)) {
+    let Some(server) = server() else { return };
+    on_new_database(&server, None, test);
+}
+
+fn server() -> Option<String> {
+    let server = std::env::var(VARIABLE).ok();
+    if server.is_none() {
         let ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
         assert!(!ci, "{VARIABLE} names no PostgreSQL server to test on");
         eprintln!("SKIPPED on PostgreSQL: {VARIABLE} names no server");
-        return;
-    };
+    }
+    server
+}
+
+/// A database with today's tables: copying it takes less time than making them. A later run of the tests makes it anew.
+fn template(server: &str) -> &'static str {
+    const NAME: &str = "store_template";
+    static MADE: OnceLock<()> = OnceLock::new();
+    MADE.get_or_init(|| {
+        runtime().block_on(async {
+            let client = connect_postgres(server).await;
+            let drop_old = format!("DROP DATABASE IF EXISTS {NAME}");
+            client.batch_execute(&drop_old).await.unwrap();
+            create_empty(&client, NAME).await;
+            let location = DatabaseLocation::Postgres(url(server, NAME));
+            drop(Store::open(&location).await.expect("the store opens"));
+        });
+    });
+    NAME
+}
+
+/// Runs a test on a copy of the database `template`, or else on one without tables.
+fn on_new_database(server: &str, template: Option<&str>, test: impl AsyncFnOnce(&Db)) {
     let runtime = runtime();
     let name = format!("store_{}", tollgate_core::id::short_id("").to_lowercase());
-    runtime.block_on(create(&server, &name));
-    let (base, _) = server.rsplit_once('/').expect("a URL with a database");
-    let db = Db {
-        location: DatabaseLocation::Postgres(format!("{base}/{name}")),
-    };
+    let client = runtime.block_on(connect_postgres(server));
+    match template {
+        Some(template) => {
+            let copy = format!("CREATE DATABASE {name} TEMPLATE {template}");
+            runtime.block_on(query(&client, &copy));
+        }
+        None => runtime.block_on(create_empty(&client, &name)),
+    }
+    let db = Db::new(DatabaseLocation::Postgres(url(server, &name)));
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             test(&db).await;
             assert_audit_passes(&db).await;
         });
     }));
-    runtime.block_on(postgres(
-        &server,
-        &format!("DROP DATABASE {name} WITH (FORCE)"),
-    ));
+    let drop_database = format!("DROP DATABASE {name} WITH (FORCE)");
+    runtime.block_on(query(&client, &drop_database));
     if let Err(panic) = outcome {
         resume_unwind(panic);
     }
 }
 
+fn url(server: &str, database: &str) -> String {
+    let (base, _) = server.rsplit_once('/').expect("a URL with a database");
+    format!("{base}/{database}")
+}
+
 /// Creates a database with a language's collation, if the server supports it: the store must not depend on it.
-async fn create(server: &str, name: &str) {
-    let (client, connection) = tokio_postgres::connect(server, NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
+async fn create_empty(client: &Client, name: &str) {
     let locale = "TEMPLATE template0 ENCODING 'UTF8' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
     let sorted = format!("CREATE DATABASE {name} {locale}");
     if client.batch_execute(&sorted).await.is_err() {
-        let plain = format!("CREATE DATABASE {name}");
-        client.batch_execute(&plain).await.unwrap();
+        query(client, &format!("CREATE DATABASE {name}")).await;
     }
-    drop(client);
-    connection.await.unwrap().unwrap();
 }

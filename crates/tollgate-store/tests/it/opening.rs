@@ -9,7 +9,7 @@ use crate::databases::{Db, Folder, on_both, runtime};
 use crate::fixtures::{NOW, account, all, amount, assert_clean, submit, task, user_sums};
 
 on_both!(
-    data_survives_a_reopen,
+    empty: data_survives_a_reopen,
     a_newer_schema_version_is_rejected,
     a_newer_schema_that_allows_this_version_is_used,
     concurrent_starts_migrate_once,

@@ -22,9 +22,7 @@ struct Pair {
 }
 
 fn database_of(server: &Server) -> Db {
-    Db {
-        location: DatabaseLocation::Postgres(server.url()),
-    }
+    Db::new(DatabaseLocation::Postgres(server.url()))
 }
 
 impl Pair {
