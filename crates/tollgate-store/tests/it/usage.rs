@@ -268,13 +268,15 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
     let midnight = NOW - NOW % DAY;
-    for hours in [0, 1, 22, 23, 24, 25, 47, 48, 60, 71, 72, 80, 95, 96, 120] {
+    let chats = [0, 1, 22, 23, 24, 25, 47, 48, 60, 71, 72, 80, 95, 96, 120]
+        .map(|hours: i64| (midnight + hours * HOUR, 1_000 + hours));
+    for (hour, input) in chats {
         let end = ChatEnd {
-            ended_at: midnight + hours * HOUR + 5,
-            ..chat_end(tokens(1_000 + hours.unsigned_abs(), 0))
+            ended_at: hour + 5,
+            ..chat_end(tokens(input.unsigned_abs(), 0))
         };
         end_chat(&store, &ann, false, end).await;
-        if hours == 71 {
+        if hour == midnight + 71 * HOUR {
             store.roll_up_usage().await.unwrap();
         }
     }
@@ -284,25 +286,27 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
             [at, at + 1, at + HOUR / 2]
         });
         let times: Vec<Millis> = times.chain([0, i64::MAX]).collect();
-        for (from, to) in times
+        let windows = times
             .iter()
-            .flat_map(|from| times.iter().map(move |to| (*from, *to)))
-        {
-            let of = |period: Option<Millis>| UsageQuery {
-                period,
+            .flat_map(|from| times.iter().map(move |to| (*from, *to)));
+        // Of the windows that end before they begin, some.
+        for (from, to) in windows.filter(|(from, to)| from < to || *to == 0) {
+            let mut expected = BTreeMap::new();
+            for (hour, input) in chats {
+                // Hours that end after `from` and begin before `to` count.
+                if hour + HOUR > from && hour < to {
+                    let day = expected.entry(hour / DAY * DAY).or_insert([0; 2]);
+                    day[0] += 1;
+                    day[1] += input;
+                }
+            }
+            let query = UsageQuery {
+                period: Some(DAY),
                 from,
                 to,
                 ..UsageQuery::default()
             };
-            let mut expected = BTreeMap::new();
-            for row in store.usage(&of(Some(HOUR)), None, 1000).await.unwrap() {
-                let day = expected
-                    .entry(row.position.period / DAY * DAY)
-                    .or_insert([0; 2]);
-                day[0] += row.requests;
-                day[1] += row.tokens;
-            }
-            let days = store.usage(&of(Some(DAY)), None, 1000).await.unwrap();
+            let days = store.usage(&query, None, 1000).await.unwrap();
             let found: BTreeMap<_, _> = days
                 .iter()
                 .map(|row| (row.position.period, [row.requests, row.tokens]))
