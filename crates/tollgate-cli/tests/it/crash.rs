@@ -31,7 +31,7 @@ const KEY: &str = "one-key";
 const SIGABRT: i32 = 6;
 /// Crashes that are tried side by side: most of the time they wait.
 const AT_ONCE: usize = 5;
-const PAUSE: Duration = Duration::from_millis(5);
+const PAUSE: Duration = Duration::from_millis(15);
 /// How long a task that has ended may take to a crash point behind its end.
 const AFTERMATH: Duration = Duration::from_millis(200);
 

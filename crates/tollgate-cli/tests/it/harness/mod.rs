@@ -37,8 +37,9 @@ pub(crate) use temp_dir::TempDir;
 
 /// How long anything may take that tests wait for: a machine under load is no failure.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
-/// Pause between two polls.
+/// Pause between two polls: longer, the longer a test waits. Each poll takes the gateway processor time, which others wait for.
 const PAUSE: Duration = Duration::from_millis(15);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 /// Makes a test of each function, which takes a [`Backend`]: on SQLite and on PostgreSQL.
 macro_rules! on_both {
@@ -109,7 +110,8 @@ pub(crate) async fn until<T>(what: &str, poll: impl AsyncFn() -> Option<T>) -> T
             return found;
         }
         assert!(started.elapsed() < TIMEOUT, "waited too long for {what}");
-        tokio::time::sleep(PAUSE).await;
+        let pause = (started.elapsed() / 10).clamp(PAUSE, LONGEST_PAUSE);
+        tokio::time::sleep(pause).await;
     }
 }
 
