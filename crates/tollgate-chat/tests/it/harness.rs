@@ -99,7 +99,7 @@ pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     } else if let Some(list) = value["bytes"].as_array() {
         list.iter().map(|byte| number(byte) as u8).collect()
     } else if let Some(list) = value["concat"].as_array() {
-        list.iter().flat_map(bytes).collect()
+        list.iter().map(bytes).collect::<Vec<_>>().concat()
     } else if value["repeat"].is_array() {
         bytes(&value["repeat"][0]).repeat(number(&value["repeat"][1]))
     } else {
