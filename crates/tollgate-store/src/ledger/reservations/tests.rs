@@ -2,6 +2,7 @@
 //! covered, whether the open batch is committed or rolled back.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -109,14 +110,14 @@ struct Model {
 }
 
 impl Model {
-    fn new(folder: &std::path::Path, has_budget: bool) -> Self {
+    /// On a copy of the database `template`, which has tables and no rows.
+    fn new(folder: &Path, template: &Path, has_budget: bool) -> Self {
         let path = folder.join("tollgate.db");
         for end in ["", "-wal", "-shm"] {
             let _ = std::fs::remove_file(folder.join(format!("tollgate.db{end}")));
         }
+        std::fs::copy(template, &path).unwrap();
         let writer = sqlite::open(&path).unwrap();
-        let migrated = migrate(&mut Tx::Sqlite(sqlite::Transaction::new(&writer))).now_or_never();
-        migrated.unwrap().unwrap();
         writer.pragma_update(None, "synchronous", "off").unwrap();
         sqlite::script(&writer, &format!(
             "INSERT INTO users (id, name, unlimited, balance, held, used, created_at) VALUES ('user_1', 'ann', 0, {BALANCE}, 0, 0, 0);
@@ -354,17 +355,27 @@ impl Model {
     }
 }
 
+fn create_tables(path: &Path) {
+    let connection = sqlite::open(path).unwrap();
+    let migrated = migrate(&mut Tx::Sqlite(sqlite::Transaction::new(&connection))).now_or_never();
+    migrated.unwrap().unwrap();
+    drop(connection);
+    sqlite::empty_wal(path).unwrap();
+}
+
 #[test]
 fn reservations_are_covered_under_every_schedule() {
     let folder = std::env::temp_dir().join(format!("tollgate-reserved-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
+    let template = folder.join("template.db");
+    create_tables(&template);
     let config = ProptestConfig {
         cases: 400,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
     proptest!(config, |(has_budget: bool, steps in prop::collection::vec(step(), 1..120))| {
-        let mut model = Model::new(&folder, has_budget);
+        let mut model = Model::new(&folder, &template, has_budget);
         for step in &steps {
             model.run(step);
             model.check();
