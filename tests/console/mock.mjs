@@ -61,11 +61,14 @@ async function page() {
   return text.replace("{{modulepreload}}", "");
 }
 
-/** Starts the mock; resolves with its address and what stops it. */
 /** What the console looks for in the OpenAPI document, to show only what the gateway serves. */
 const SERVED = "usage tasks chats quote users keys entries channels prices events nodes sessions me search tail tokens admins alerts budgets audits channels/{name}/pause models/custom".split(" ");
 
-export function startMock(port = 0) {
+/**
+ * Starts the mock; resolves with its address and what stops it. `caching` are headers of the console's files, which the browser asks for again on
+ * each page without them; `scripts` more files, by path.
+ */
+export function startMock(port = 0, { caching = {}, scripts = {} } = {}) {
   let session = null;
   let stale = true;
   const answerApi = (request, url, body, send) => {
@@ -105,8 +108,9 @@ export function startMock(port = 0) {
     const body = chunks.length && request.headers["content-type"] === "application/json" ? JSON.parse(Buffer.concat(chunks)) : {};
     if (url.pathname.startsWith("/console/assets/")) {
       const name = path.join(ASSETS, path.normalize(url.pathname.slice("/console/assets/".length)));
-      return send(200, await readFile(name).catch(() => ""), TYPES[path.extname(name)]);
+      return send(200, await readFile(name).catch(() => ""), TYPES[path.extname(name)], caching);
     }
+    if (scripts[url.pathname]) return send(200, scripts[url.pathname], TYPES[".js"], caching);
     if (/^\/(console|portal)\//.test(url.pathname)) return send(200, await page(), "text/html; charset=utf-8", { "content-security-policy": POLICY });
     if (url.pathname.startsWith("/files/")) return send(200, PIXEL, "image/png");
     if (url.pathname.endsWith("/openapi.json")) return send(200, { paths: Object.fromEntries(SERVED.map((name) => [`/admin/v1/${name}`, {}])) });

@@ -27,7 +27,7 @@ function listen(page, name) {
 async function checkPage(page, name) {
   await page.waitForLoadState("networkidle");
   await page.waitForFunction(() => !document.querySelector(".loading"));
-  await page.evaluate(axe);
+  await page.addScriptTag({ url: "/axe.js" });
   const violations = await page.evaluate(async () => (await globalThis.axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"] })).violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((node) => node.html.slice(0, 120)).join(" | ")}`));
   violations.forEach((violation) => failures.push(`${name}: axe ${violation}`));
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
@@ -73,7 +73,9 @@ async function signIn(page, url, name) {
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 
 async function checkLook(look) {
-  const mock = await startMock();
+  // As the gateway does: the browser keeps the files, and what it compiled of them.
+  const caching = { "cache-control": "max-age=3600" };
+  const mock = await startMock(0, { caching, scripts: { "/axe.js": axe } });
   const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, locale: "en-GB" });
   await context.addInitScript(({ theme, language }) => {
     localStorage.setItem("tollgate_theme", theme);
