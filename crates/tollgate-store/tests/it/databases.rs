@@ -228,8 +228,8 @@ fn server() -> Option<String> {
 /// A database with today's tables: copying it takes less time than making them. A later run of the tests makes it anew.
 fn template(server: &str) -> &'static str {
     const NAME: &str = "store_template";
-    static MADE: OnceLock<()> = OnceLock::new();
-    MADE.get_or_init(|| {
+    static CREATED: OnceLock<()> = OnceLock::new();
+    CREATED.get_or_init(|| {
         runtime().block_on(async {
             let client = connect_postgres(server).await;
             let drop_old = format!("DROP DATABASE IF EXISTS {NAME}");
