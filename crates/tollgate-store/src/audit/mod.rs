@@ -38,7 +38,7 @@ impl AuditProgress {
 
 /// A connection for audits. Whoever audits often keeps it: after the first audit its statements are prepared.
 pub struct Auditor {
-    /// None after an audit that broke off.
+    /// `None` if an audit broke off.
     connection: Option<Connection>,
 }
 
