@@ -290,11 +290,11 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
             .iter()
             .flat_map(|from| times.iter().map(move |to| (*from, *to)));
         // Of the windows that end before they begin, some.
-        for (from, to) in windows.filter(|(from, to)| from < to || *to == 0) {
+        for (from, to) in windows.filter(|(from, to)| from <= to || *to == 0) {
             let mut expected = BTreeMap::new();
             for (hour, input) in chats {
-                // Hours that end after `from` and begin before `to` count.
-                if hour + HOUR > from && hour < to {
+                // Hours that end after `from` and begin before `to` count, in a window that is not empty.
+                if from < to && hour + HOUR > from && hour < to {
                     let day = expected.entry(hour / DAY * DAY).or_insert([0; 2]);
                     day[0] += 1;
                     day[1] += input;
