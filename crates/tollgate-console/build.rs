@@ -1,6 +1,6 @@
-//! Gives every file of assets/ a name with a hash, makes the modules import each other by those names, and compresses them.
+//! Names every file of assets/ with a hash, rewrites the imports between modules to those names, and compresses the files.
 //!
-//! All names have one hash, over all files: modules may import each other in a circle, and any change renames them all.
+//! All names contain the same hash, computed over all files: modules may import each other in a circle, and any change renames all files.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,9 +19,9 @@ const TYPES: &[(&str, &str)] = &[
     ("css", "text/css; charset=utf-8"),
     ("svg", "image/svg+xml"),
 ];
-/// Where the files are served.
+/// The path under which the files are served.
 const PREFIX: &str = "/console/assets/";
-/// What begins a module specifier in the code and what ends it.
+/// The beginning of a module specifier in the code, and the character that ends it.
 const SPECIFIERS: &[(&str, char)] = &[("\"./", '"'), ("\"../", '"')];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         };
         let name = hashed_name(path, &hash);
         let text = if path.ends_with(".js") {
-            // What every page needs; the pages of the portal and the console follow from main.js.
+            // Files that every page needs; main.js imports the pages of the portal and the console.
             if path.starts_with("lib/") || (path.starts_with("vendor/") && !path.contains("uplot"))
             {
                 let _ = writeln!(
@@ -149,7 +149,7 @@ fn rewrite_imports(
     Ok(out)
 }
 
-/// The path from assets/ of what the module `path` imports as `specifier`.
+/// The path, from assets/, of the file that the module `path` imports as `specifier`.
 fn resolve(path: &str, specifier: &str) -> String {
     let mut parts: Vec<&str> = path.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! What is fuzzed: the event decoder, and of every format its requests, replies, streams and errors.
+//! Fuzz targets of the chat crate: the event decoder, and the parsers of requests, replies, streams and errors of every format.
 
 use bytes::Bytes;
 use tollgate_chat::hub::ModelCapabilities;
@@ -7,7 +7,7 @@ use tollgate_chat::{FORMATS, Format, RenderOptions, Target as For};
 
 use crate::{Target, corpus};
 
-/// The decoder, and a target for each of a format's parsers.
+/// The targets: the event decoder, and each parser of each format.
 pub(crate) fn targets() -> Vec<Target> {
     let mut targets = vec![target("sse".to_owned(), "/streams/", sse)];
     for format in FORMATS.iter().copied() {
@@ -37,7 +37,7 @@ pub(crate) fn targets() -> Vec<Target> {
     targets
 }
 
-/// A target that begins with the golden cases whose path contains `part`.
+/// A target whose corpus is the golden cases whose path contains `part`.
 fn target(name: String, part: &'static str, run: impl Fn(&[u8], u64) + 'static) -> Target {
     Target {
         name,
@@ -46,7 +46,7 @@ fn target(name: String, part: &'static str, run: impl Fn(&[u8], u64) + 'static) 
     }
 }
 
-/// However it is cut, the decoder sees the same events.
+/// Asserts that the decoder returns the same events however the input is split.
 fn sse(input: &[u8], cuts: u64) {
     let decode = |pieces: &[&[u8]]| {
         let mut events = Vec::new();
@@ -68,7 +68,7 @@ fn sse(input: &[u8], cuts: u64) {
     );
 }
 
-/// What is read can be written in every format; what a quick look takes is forwarded.
+/// Asserts that a request which can be read can be written in every format, and that one which can be summarized can be forwarded.
 fn request(format: &'static dyn Format, input: &[u8]) {
     let traits = ModelCapabilities::default();
     let target = For {
@@ -109,7 +109,7 @@ fn response(format: &'static dyn Format, input: &[u8]) {
     let _ = format.read_error(400, input);
 }
 
-/// A stream read whole and in pieces tells the same, and every format can write what it tells.
+/// Asserts that a stream gives the same events when read complete and in pieces, and that every format can write those events.
 fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
     let read = |pieces: &[&[u8]]| {
         let mut reader = format.stream_reader();
@@ -164,7 +164,7 @@ fn rendering() -> RenderOptions<'static> {
     }
 }
 
-/// `input` in pieces of a length that `cuts` decides.
+/// Splits `input` into pieces whose length is derived from `cuts`.
 pub(crate) fn pieces(input: &[u8], cuts: u64) -> Vec<&[u8]> {
     let length = 1 + usize::try_from(cuts % 97).unwrap_or(0);
     input.chunks(length).collect()

@@ -1,4 +1,4 @@
-//! The valid inputs that the targets begin with: the repository's own cases.
+//! The valid inputs with which the targets start: the repository's own test cases and configurations.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Files: what clients upload and refer to, and what providers deliver.
+//! Fuzz targets for files: uploads of clients, files that requests refer to, and results of providers.
 
 use std::io::Cursor;
 
@@ -24,7 +24,7 @@ pub(crate) fn targets() -> Vec<Target> {
     ]
 }
 
-/// What is accepted has a size, and is accepted without a look at its end too.
+/// Asserts that an image which is accepted has a size, and that its header alone is accepted too.
 fn image_header(input: &[u8]) {
     let length = input.len() as u64;
     let header = ImageMetadata::read(Cursor::new(input), length);

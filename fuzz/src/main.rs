@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: every parser of what clients, providers and operators send against mutated input, for a while each. Each
-//! target runs in a process of its own with a limit on its memory; an input that breaks it is left in `target/fuzz/`.
+//! `cargo xtask fuzz`: runs every parser of input from clients, providers and operators on mutated input, each for a limited time. Each target runs
+//! in a separate process with a memory limit; an input that breaks it is saved in `target/fuzz/`.
 
 mod chat;
 mod corpus;
@@ -20,15 +20,15 @@ use rand::{RngExt as _, SeedableRng as _};
 
 /// Address space of a target's process: inputs are at most [`mutate::LONGEST`] bytes.
 const MEMORY: u64 = 1024 * 1024 * 1024;
-/// Inputs between two looks at the clock.
+/// The number of inputs between two checks of the elapsed time.
 const BATCH: u64 = 64;
 
-/// Makes the valid inputs that a target begins with.
+/// Creates the valid inputs with which a target starts.
 type MakeCorpus = Box<dyn Fn() -> Result<Vec<Vec<u8>>, String>>;
-/// Tries an input; the number decides where streams are cut. Panics where something is wrong.
+/// Runs the parser on an input; the number decides where streams are split. Panics if the result is wrong.
 type TryInput = Box<dyn Fn(&[u8], u64)>;
 
-/// One parser.
+/// One fuzzed parser.
 struct Target {
     name: String,
     corpus: MakeCorpus,
@@ -89,7 +89,7 @@ fn run_all(options: &Options) -> Result<(), String> {
         let ended = child(&target.name, options.seconds, seed, false)?;
         if !ended {
             broken += 1;
-            // Once more with every input written down, for those that end the process.
+            // Repeats the run with every input recorded, to find inputs that end the process.
             child(&target.name, options.seconds, seed, true)?;
             let folder = folder();
             println!(
@@ -132,7 +132,7 @@ fn run_one(name: &str, options: &Options) -> Result<(), String> {
     rlimit::setrlimit(rlimit::Resource::AS, MEMORY, MEMORY)
         .map_err(|e| format!("cannot limit memory: {e}"))?;
     fs::create_dir_all(folder()).map_err(|e| e.to_string())?;
-    // A panic is told below; its own words only once.
+    // Panics are reported below; the hook suppresses Rust's own message, so that each appears only once.
     std::panic::set_hook(Box::new(|_| {}));
     let mut rng = StdRng::seed_from_u64(options.seed.unwrap_or_default());
     let (began, limit) = (Instant::now(), Duration::from_secs(options.seconds));
@@ -160,7 +160,7 @@ fn run_one(name: &str, options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Where inputs that break a target are left.
+/// The folder for inputs that break a target.
 fn folder() -> PathBuf {
     let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     set.unwrap_or_else(|| corpus::root().join("target"))
@@ -183,7 +183,7 @@ fn peak_mib() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// So that a target that does not work is found where nobody fuzzes.
+    /// Runs in the ordinary tests, so that a broken target is noticed without a fuzz run.
     #[test]
     fn every_target_takes_its_corpus_and_some_mutations() {
         for target in targets() {

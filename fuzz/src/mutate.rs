@@ -1,11 +1,11 @@
-//! Inputs: valid ones, mutated in bytes and in structure.
+//! Generates inputs by mutating valid ones, both their bytes and their JSON structure.
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-/// Longest input.
+/// Maximum length of an input in bytes.
 pub(super) const LONGEST: usize = 256 * 1024;
-/// What JSON and events are made of, and what breaks them.
+/// Pieces that are inserted into inputs: JSON and event syntax, and values that often break parsers.
 const TOKENS: &[&[u8]] = &[
     b"null",
     b"true",
@@ -51,11 +51,11 @@ const TOKENS: &[&[u8]] = &[
     b"]",
 ];
 
-/// The cases to begin with.
+/// The inputs that are mutated.
 pub(super) struct Corpus(Vec<Vec<u8>>);
 
 impl Corpus {
-    /// These cases, and the smallest ones.
+    /// A corpus of `cases`, `{}` and the empty input.
     pub(super) fn new(mut cases: Vec<Vec<u8>>) -> Self {
         cases.extend([b"{}".to_vec(), Vec::new()]);
         Self(cases)
@@ -65,7 +65,7 @@ impl Corpus {
         self.0.len()
     }
 
-    /// A case with some changes.
+    /// A random case with one or more random changes.
     pub(super) fn mutated(&self, rng: &mut StdRng) -> Vec<u8> {
         let mut bytes = self.pick(rng).clone();
         for _ in 0..=index(rng, 6) {
@@ -92,12 +92,12 @@ impl Corpus {
             3 => drop(bytes.splice(at..end, TOKENS[index(rng, TOKENS.len())].iter().copied())),
             4 => drop(bytes.splice(at..at, TOKENS[index(rng, TOKENS.len())].iter().copied())),
             5 => {
-                // A piece again, perhaps many times.
+                // Inserts copies of a piece, up to 64.
                 let piece = bytes[at..end].repeat(1 + index(rng, 64));
                 bytes.splice(at..at, piece);
             }
             6 => {
-                // The head of one case and the tail of another.
+                // Joins the head of one case and the tail of another.
                 let other = self.pick(rng);
                 let from = index(rng, other.len() + 1);
                 bytes.truncate(at);
@@ -109,14 +109,14 @@ impl Corpus {
     }
 }
 
-/// Puts a JSON value of `other` in the place of one of `bytes`.
+/// Replaces a JSON value of `bytes` with one of `other`.
 fn swap_values(bytes: &mut Vec<u8>, other: &[u8], rng: &mut StdRng) {
     if let (Some(here), Some(there)) = (value(bytes, rng), value(other, rng)) {
         bytes.splice(here, other[there].iter().copied());
     }
 }
 
-/// The span of some value: what follows a random colon, to where it is balanced.
+/// The span of a random JSON value: from a random colon up to the end of the value after it.
 fn value(bytes: &[u8], rng: &mut StdRng) -> Option<std::ops::Range<usize>> {
     let from = index(rng, bytes.len().max(1));
     let start = from + bytes.get(from..)?.iter().position(|b| *b == b':')? + 1;

@@ -1,4 +1,4 @@
-//! What clients send: JSON bodies, forms, ranges, requests for media; and what an operator writes: the configuration.
+//! Fuzz targets for input of clients (JSON bodies, forms, ranges, media requests) and of operators (the configuration).
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub(crate) fn targets() -> Vec<Target> {
     ]
 }
 
-/// A body that arrives in pieces.
+/// A request body that arrives in pieces.
 fn body(input: &[u8], cuts: u64) -> Body {
     let pieces: Vec<_> = chat::pieces(input, cuts)
         .into_iter()
@@ -69,7 +69,7 @@ fn budget() -> BodyBudget {
     BodyBudget::new(256)
 }
 
-/// The bounded reader accepts a part of what a JSON parser accepts, and reads it as that does.
+/// Asserts that the bounded reader reads every body that it accepts as the JSON parser does.
 fn json_body(runtime: &Runtime, input: &[u8], cuts: u64) {
     let budget = budget();
     let headers = HeaderMap::new();
@@ -88,7 +88,7 @@ fn json_body(runtime: &Runtime, input: &[u8], cuts: u64) {
     }
 }
 
-/// However it is cut, a form has the same fields.
+/// Asserts that a form is read the same however it is split.
 fn form(runtime: &Runtime, input: &[u8], cuts: u64) {
     let content_type = HeaderValue::from_static("multipart/form-data; boundary=B");
     let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, content_type)]);
@@ -109,7 +109,7 @@ fn form(runtime: &Runtime, input: &[u8], cuts: u64) {
     }
 }
 
-/// What is accepted becomes a job that is the same after it was stored.
+/// Asserts that an accepted request becomes a job that is unchanged after storing and loading it.
 fn media_request(input: &[u8]) {
     let Ok(Value::Object(request)) = serde_json::from_slice(input) else {
         return;
@@ -139,9 +139,9 @@ fn media_request(input: &[u8]) {
     }
 }
 
-/// A part of a file lies in it.
+/// Asserts that a requested range lies within the file.
 fn range(input: &[u8], length: u64) {
-    // Short and long files alike.
+    // Derives lengths of all orders of magnitude.
     let length = length >> (length % 64);
     let text = String::from_utf8_lossy(input);
     if let FilePart::Bytes { first, last } = parse_range(&text, length) {
@@ -152,7 +152,7 @@ fn range(input: &[u8], length: u64) {
     }
 }
 
-/// A configuration is taken, or rejected with words.
+/// Asserts that a rejected configuration has an error message.
 fn configuration(input: &[u8]) {
     let path = std::env::temp_dir().join(format!("tollgate-fuzz-{}.toml", std::process::id()));
     if std::fs::write(&path, input).is_err() {

@@ -1,5 +1,5 @@
-//! A load balancer as operators put before several nodes: each request goes to the next node on a connection of its own; to the one after that if the
-//! node does not accept the connection. A request that a node has got is never sent again.
+//! A load balancer as operators use it in front of several nodes. Each request is sent to the next node on a new connection; if the node does not
+//! accept the connection, to the node after it. A request that a node has received is never sent again.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,17 +20,17 @@ use crate::http::{Client, HttpRequest};
 
 type Body = Either<Incoming, Full<Bytes>>;
 
-/// How often a node is asked whether it is ready, and how long it may take to say so.
+/// The interval of readiness checks, and the timeout of each.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 const CHECK_LIMIT: Duration = Duration::from_secs(1);
 const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 
-/// Whether nodes that do not say that they are ready get no requests, unless none is ready.
+/// Whether nodes that do not report readiness receive no requests, unless no node is ready.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Checks {
-    /// Every node gets requests that accepts connections.
+    /// Every node that accepts connections receives requests.
     Off,
-    /// `GET /readyz` must be 200.
+    /// Only nodes whose `GET /readyz` returns 200 receive requests.
     Readiness,
 }
 
@@ -44,8 +44,8 @@ struct Nodes {
     next: AtomicUsize,
 }
 
-/// Starts a balancer for the nodes at `addresses` (host and port) at a loopback port (0: any that is free), which runs as long as the runtime; returns
-/// its address.
+/// Starts a balancer for the nodes at `addresses` (host and port) at a loopback port (0: any free port). It runs as long as the runtime. Returns its
+/// address.
 pub(crate) async fn start(
     addresses: Vec<String>,
     port: u16,
@@ -81,9 +81,9 @@ pub(crate) async fn start(
     Ok(address)
 }
 
-/// Whether the gateway at `address` says within a second that it is ready.
+/// Whether the gateway at `address` reports readiness within a second.
 pub(crate) async fn is_ready(address: &str) -> bool {
-    // A connection of its own each time: a stalled one says nothing of the node.
+    // A new connection for each check: a stalled connection does not show that the node is not ready.
     let client = Client::new();
     let request = HttpRequest::get(format!("http://{address}/readyz"));
     let answer = timeout(CHECK_LIMIT, client.send("", request)).await;
@@ -101,7 +101,7 @@ async fn check_readiness(nodes: Arc<Nodes>, at: usize) {
 
 impl Nodes {
     async fn pass_on(&self, mut request: Request<Incoming>) -> Response<Body> {
-        // The connection to the node is for this request alone.
+        // The connection to the node is used for this request only.
         let close = header::HeaderValue::from_static("close");
         request.headers_mut().insert(header::CONNECTION, close);
         let answer = match self.connect().await {
@@ -122,7 +122,7 @@ impl Nodes {
         }
     }
 
-    /// Connects to the next node that accepts; to one that is ready, if there is one.
+    /// Connects to the next node that accepts the connection; only to ready nodes, if there are any.
     async fn connect(&self) -> Result<TcpStream, String> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.nodes.len();

@@ -1,5 +1,5 @@
-//! `cargo xtask deb`: the Debian package, made by `dpkg-deb` of files that are laid out below `target/deb`. The same program and commit
-//! give the same bytes.
+//! `cargo xtask deb`: the Debian package, built by `dpkg-deb` from files that are laid out below `target/deb`. The same program and commit give the
+//! same bytes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -22,13 +22,13 @@ pub(crate) struct Options {
     uncompressed: bool,
 }
 
-/// Where the shells look for completions: shell and file.
+/// The shells' folders for completions: shell and file.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "usr/share/bash-completion/completions/tollgate"),
     ("zsh", "usr/share/zsh/vendor-completions/_tollgate"),
     ("fish", "usr/share/fish/vendor_completions.d/tollgate.fish"),
 ];
-/// Files of the repository: source, place in the package, mode.
+/// Files of the repository: source, path in the package, mode.
 const FILES: [(&str, &str, u32); 6] = [
     (
         "packaging/debian/tollgate.toml",
@@ -95,7 +95,7 @@ fn lay_out(binary: &Path, root: &Path) -> Outcome {
     let found = fs::read_dir(&pages).map_err(|e| format!("{}: {e}", pages.display()))?;
     let pages = found.filter_map(Result::ok).map(|entry| entry.path());
     for file in pages.chain([changelog]) {
-        // Without name and time, so that the bytes are the same.
+        // Compressed without name and time, so that the bytes are the same.
         output(Command::new("gzip").arg("-9n").arg(&file))?;
     }
     for (shell, path) in COMPLETIONS {

@@ -1,5 +1,5 @@
-//! `cargo xtask docs`: the pages of `docs/models/`, written from the families' declarations, and `docs/chat/fields.md`, from what
-//! the chat formats do with each field.
+//! `cargo xtask docs`: writes the pages of `docs/models/` from the families' declarations, and `docs/chat/fields.md` from the chat formats' mapping
+//! of each field.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,11 +17,11 @@ const INDEX: &str = "README.md";
 const NOTICE: &str =
     "<!-- Written by `cargo xtask docs` from crates/tollgate-media: change it there. -->\n\n";
 
-/// What becomes of each field in other chat formats.
+/// The page with the mapping of each field to the other chat formats.
 const FIELDS: &str = "docs/chat/fields.md";
 const FIELDS_NOTICE: &str = "<!-- Written by `cargo xtask docs` from crates/tollgate-chat/src/field_table.rs: change it there. -->\n\n";
 
-/// The sections of the index: the name of a kind of task, the heading.
+/// The sections of the index: the name of a kind of task, and the heading.
 const KINDS: &[(&str, &str)] = &[
     ("image", "Images"),
     ("video", "Video"),
@@ -30,7 +30,7 @@ const KINDS: &[(&str, &str)] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail where a page is not what would be written
+    /// Write nothing; fail if a page differs from what would be written
     #[arg(long)]
     check: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     Ok(())
 }
 
-/// Every page by its file's name.
+/// The text of every page, by its file name.
 fn pages() -> BTreeMap<String, String> {
     let mut pages = BTreeMap::new();
     let mut index = format!("{NOTICE}# Models\n");

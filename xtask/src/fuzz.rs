@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: builds and runs the crate `tollgate-fuzz`, which knows the gateway's parsers.
+//! `cargo xtask fuzz`: builds and runs the crate `tollgate-fuzz`, which contains the fuzz targets.
 
 use crate::{Outcome, process, repo};
 

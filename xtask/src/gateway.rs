@@ -1,5 +1,4 @@
-//! A gateway under test: the real binary with a configuration and a data directory of its own,
-//! started, killed and started again.
+//! A gateway under test: the real binary with its own configuration and data directory, which can be started, killed and restarted.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
@@ -15,10 +14,10 @@ use crate::process::{self, TempDir, free_port, output, signal};
 use crate::{Outcome, repo};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// A drain may take 40 s, and longer where every processor is busy with streams.
+/// The time limit for a stop: a drain may take 40 s, and longer if every processor is busy with streams.
 const STOP_LIMIT: Duration = Duration::from_secs(90);
 
-/// Builds the release binary, unless there is one already; returns its path.
+/// Builds the release binary, unless one is given; returns its path.
 pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(path) = given {
         return fs::canonicalize(&path)
@@ -37,14 +36,13 @@ pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
     Ok(target_folder().join("release/tollgate"))
 }
 
-/// Where cargo puts what it builds. Unlike the folder for temporary files it is on a disk, so
-/// what is measured there is what a disk takes.
+/// The folder of cargo's build output. Unlike the folder for temporary files, it is on a disk, so that measurements include the time of a disk.
 pub(crate) fn target_folder() -> PathBuf {
     let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     set.unwrap_or_else(|| repo::root().join("target"))
 }
 
-/// One gateway. Dropping it ends the server and removes the folder.
+/// One gateway. Dropping it stops the server and removes the folder.
 pub(crate) struct Gateway {
     binary: PathBuf,
     folder: TempDir,
@@ -56,7 +54,7 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Writes the configuration (`settings` in TOML); starts nothing.
+    /// Writes the configuration (`settings` in TOML) without starting the server.
     pub(crate) fn prepare(binary: &Path, settings: &str) -> Result<Self, String> {
         let folder = TempDir::within(&target_folder(), "gateway")?;
         let port = free_port()?;
@@ -79,14 +77,14 @@ impl Gateway {
         self.environment.push((name, value.into()));
     }
 
-    /// Lets the server run in a network namespace, and listen on an address of it. Commands are run outside.
+    /// Makes the server run in a network namespace, and listen on an address in it. Commands run outside of it.
     pub(crate) fn move_to(&mut self, namespace: &str, host: &str) {
         self.namespace = Some(namespace.to_owned());
         host.clone_into(&mut self.host);
         self.environment("TOLLGATE_LISTEN", self.address());
     }
 
-    /// The address that it listens on.
+    /// The address that the server listens on.
     pub(crate) fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
@@ -96,13 +94,13 @@ impl Gateway {
         self.folder.path().join("data")
     }
 
-    /// Leaves the folder where it is when this value is dropped, and says where that is.
+    /// Keeps the folder when this value is dropped, and returns its path.
     pub(crate) fn keep(&mut self) -> PathBuf {
         self.folder.keep();
         self.folder.path().to_owned()
     }
 
-    /// Starts this program from the next start on.
+    /// Uses this program from the next start on.
     pub(crate) fn use_binary(&mut self, binary: &Path) {
         binary.clone_into(&mut self.binary);
     }
@@ -112,7 +110,7 @@ impl Gateway {
         self.server.as_ref().map(Child::id)
     }
 
-    /// Starts the server; returns how long it took until it listened.
+    /// Starts the server; returns the time until it listened.
     pub(crate) fn start(&mut self) -> Result<Duration, String> {
         let log = self.folder.path().join("log");
         let log = File::options().create(true).append(true).open(&log);
@@ -120,7 +118,7 @@ impl Gateway {
         let program = match &self.namespace {
             None => Command::new(&self.binary),
             Some(namespace) => {
-                // It becomes the gateway, with the same process id.
+                // The process of `ip` becomes the gateway, with the same process id.
                 let mut ip = Command::new("ip");
                 ip.args(["netns", "exec", namespace]).arg(&self.binary);
                 ip
@@ -147,7 +145,7 @@ impl Gateway {
         }
     }
 
-    /// Ends the server as a power cut would.
+    /// Kills the server as a power cut would.
     pub(crate) fn kill(&mut self) -> Outcome {
         let mut server = self.server.take().ok_or("no server is running")?;
         server
@@ -159,17 +157,17 @@ impl Gateway {
         Ok(())
     }
 
-    /// Stops the server from doing anything (SIGSTOP), as a machine that sleeps.
+    /// Pauses the server (SIGSTOP), as if the machine slept.
     pub(crate) fn pause(&self) -> Outcome {
         signal(self.server.as_ref().ok_or("no server is running")?, "STOP")
     }
 
-    /// Lets the server go on after [`Gateway::pause`].
+    /// Resumes the server after [`Gateway::pause`].
     pub(crate) fn resume(&self) -> Outcome {
         signal(self.server.as_ref().ok_or("no server is running")?, "CONT")
     }
 
-    /// Asks the server to end (SIGTERM) and waits for it to drain.
+    /// Stops the server (SIGTERM) and waits until it has drained.
     pub(crate) fn stop(&mut self) -> Result<ExitStatus, String> {
         let mut server = self.server.take().ok_or("no server is running")?;
         signal(&server, "TERM")?;
@@ -181,7 +179,7 @@ impl Gateway {
         })
     }
 
-    /// Whether the server has ended without being asked to.
+    /// Whether the server has ended without having been stopped.
     pub(crate) fn has_ended(&mut self) -> bool {
         let server = self.server.as_mut();
         server.is_some_and(|server| !matches!(server.try_wait(), Ok(None)))
@@ -229,16 +227,16 @@ impl Gateway {
 
 impl Drop for Gateway {
     fn drop(&mut self) {
-        // Asked first: one that counts (`cargo xtask dist`) writes what it counted at its end.
+        // Stopped before it is killed: an instrumented server (`cargo xtask dist`) writes its counters when it ends.
         if let Some(server) = &mut self.server {
-            // A paused one hears nothing else.
+            // A paused process receives no other signal.
             let _ = signal(server, "CONT");
             process::stop(server, "TERM", STOP_LIMIT);
         }
     }
 }
 
-/// Sends the moment at which the process says that it listens; reads on, so that it can write on.
+/// Sends the time when the process reports that it listens; continues to read, so that the process can continue to write.
 fn listen_to(stdout: std::process::ChildStdout) -> mpsc::Receiver<Instant> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! A small HTTP client for tools: whole bodies, a time limit, no retries of its own.
+//! A small HTTP client for tools: complete bodies, a time limit, no retries.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use tokio::time::timeout;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Keeps connections.
+/// An HTTP client that keeps connections.
 #[derive(Clone)]
 pub(crate) struct Client(Pool<HttpConnector, Full<Bytes>>);
 
-/// An answer that came whole: as many bytes as its head announced.
+/// A response that was received completely: as many bytes as its head announced.
 pub(crate) struct HttpResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// What to send.
+/// A request to send.
 pub(crate) struct HttpRequest<'a> {
     method: Method,
     url: String,
@@ -63,7 +63,7 @@ impl<'a> HttpRequest<'a> {
         Self::post(url, "application/json", body.to_string())
     }
 
-    /// One more header.
+    /// Adds a header.
     pub(crate) fn header(mut self, name: &'static str, value: &'a str) -> Self {
         self.headers.push((name, value));
         self
@@ -71,15 +71,14 @@ impl<'a> HttpRequest<'a> {
 }
 
 impl Client {
-    /// With no connection yet.
+    /// A client without connections.
     pub(crate) fn new() -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         Self(Pool::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// Sends a request with `key` and waits for the whole answer. An error means that it is not
-    /// known what became of the request.
+    /// Sends a request with `key` and waits for the complete response. After an error it is not known whether the server processed the request.
     pub(crate) async fn send(
         &self,
         key: &str,
@@ -108,12 +107,12 @@ impl Client {
 }
 
 impl HttpResponse {
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Status and body, for a message.
+    /// Status and body, for an error message.
     pub(crate) fn describe(&self) -> String {
         let body = String::from_utf8_lossy(&self.body);
         let short: String = body.chars().take(300).collect();

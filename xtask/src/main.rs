@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// What a command ends with: an error is one sentence for a person.
+/// The result of a command; an error is one sentence for a person.
 type Outcome = Result<(), String>;
 
 #[derive(Parser)]

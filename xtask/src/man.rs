@@ -1,4 +1,4 @@
-//! `cargo xtask man`: the manual pages of the gateway's commands, which packages contain.
+//! `cargo xtask man`: writes the manual pages of the gateway's commands, which packages contain.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
-//! A PostgreSQL server of our own: a new cluster in a temporary folder, on a free loopback port,
-//! gone when dropped. PostgreSQL refuses to run as root, so root runs it as user `postgres` (or
-//! `nobody`). It does not wait for the disk: what it holds dies with it.
+//! A PostgreSQL server for tests: a new cluster in a temporary folder, on a free loopback port, removed when dropped. PostgreSQL does not run as
+//! root, so root runs it as user `postgres` (or `nobody`). It does not wait for the disk: its data need not outlive it.
 
 use std::fs::{self, File};
 use std::net::TcpStream;
@@ -15,13 +14,13 @@ use std::{env, io};
 use crate::Outcome;
 use crate::process::{self, TempDir, free_port, output};
 
-/// What to say to somebody who has no PostgreSQL.
+/// The advice for users without PostgreSQL.
 pub(crate) const HOW_TO_INSTALL: &str = "install it (Debian and Ubuntu: apt-get install postgresql) or put `initdb` and `postgres` in PATH";
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 
-/// For tests: nothing outlives the machine anyway.
+/// Settings for tests, whose data need not survive a crash of the machine.
 const SETTINGS: [&str; 5] = [
     "listen_addresses=127.0.0.1",
     "unix_socket_directories=",
@@ -30,7 +29,7 @@ const SETTINGS: [&str; 5] = [
     "full_page_writes=off",
 ];
 
-/// A folder in memory, and the bytes that must be free there to be used.
+/// A folder in memory, and the free bytes that are required to use it.
 const MEMORY: &str = "/dev/shm";
 const ROOM_IN_MEMORY: u64 = 4 << 30;
 
@@ -46,19 +45,19 @@ pub(crate) struct Postgres {
 /// How a server is stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shutdown {
-    /// Connections are closed, everything is written.
+    /// Closes connections and writes everything to disk.
     Fast,
-    /// As a power cut: the next start recovers from the log.
+    /// Stops as a power cut would: the next start recovers from the log.
     Immediate,
 }
 
 impl Postgres {
-    /// Makes and starts a cluster with the binaries in `bin`.
+    /// Creates and starts a cluster with the binaries in `bin`.
     pub(crate) fn start(bin: &Path) -> Result<Self, String> {
         Self::start_in(bin, &env::temp_dir())
     }
 
-    /// The same in memory, if there is room: tests make and drop hundreds of databases, each of which is 300 files.
+    /// Creates and starts a cluster in memory, if there is enough space: tests create and drop hundreds of databases, each of which is 300 files.
     pub(crate) fn start_in_memory(bin: &Path) -> Result<Self, String> {
         let memory = Path::new(MEMORY);
         let is_roomy = rustix::fs::statvfs(memory)
@@ -81,7 +80,7 @@ impl Postgres {
         Ok(new)
     }
 
-    /// Makes and starts a copy that follows this server, and lets every commit wait for it from now on.
+    /// Creates and starts a standby that replicates this server, and makes every commit wait for it from now on.
     pub(crate) fn start_standby(&self) -> Result<Self, String> {
         let mut standby = Self::prepare(&self.bin, &env::temp_dir())?;
         let mut copy = standby.command("pg_basebackup");
@@ -102,7 +101,7 @@ impl Postgres {
         Ok(standby)
     }
 
-    /// Makes a standby the server that takes writes.
+    /// Makes a standby the primary server, which accepts writes.
     pub(crate) fn promote(&self) -> Outcome {
         let mut promote = self.command("pg_ctl");
         promote
@@ -133,7 +132,7 @@ impl Postgres {
             .command(&self.bin.join(program), self.folder.path())
     }
 
-    /// Starts the server on the data that it has.
+    /// Restarts the server on its existing data.
     pub(crate) fn start_again(&mut self) -> Outcome {
         let log = self.folder.path().join("log");
         let log = File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
@@ -152,7 +151,7 @@ impl Postgres {
         self.await_connections()
     }
 
-    /// Stops the server; its data stay.
+    /// Stops the server; its data are kept.
     pub(crate) fn stop(&mut self, shutdown: Shutdown) -> Outcome {
         let mut server = self.server.take().ok_or("postgres is not running")?;
         let name = match shutdown {
@@ -167,13 +166,13 @@ impl Postgres {
     pub(crate) fn signal_all(&self, name: &str) -> Outcome {
         let server = self.server.as_ref().ok_or("postgres is not running")?;
         let parent = server.id().to_string();
-        // The server first: it starts no others then.
+        // The server first, so that it starts no further processes.
         process::signal(server, name)?;
         let children = output(Command::new("ps").args(["-o", "pid=", "--ppid", &parent]))?;
         let mut kill = Command::new("kill");
         kill.arg(format!("-{name}"));
         kill.args(children.split_whitespace());
-        // A process may have ended by itself meanwhile.
+        // A process may have ended by itself in the meantime.
         let _ = kill.stderr(Stdio::null()).status();
         Ok(())
     }
@@ -186,17 +185,17 @@ impl Postgres {
         output(&mut psql).map(|printed| printed.trim().to_owned())
     }
 
-    /// Host and port.
+    /// The server's host and port.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// The connection URL of a superuser on an empty database. It may create others.
+    /// The connection URL of a superuser on an empty database. The user may create other databases.
     pub(crate) fn url(&self) -> String {
         format!("postgres://tollgate@{}/postgres", self.address())
     }
 
-    /// The server's process id, while it runs.
+    /// The server's process id, if it is running.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.server.as_ref().map(Child::id)
     }
@@ -218,8 +217,7 @@ impl Postgres {
         }
     }
 
-    /// Whether the server takes queries. It takes connections a moment before that, so `psql`
-    /// is asked where there is one.
+    /// Whether the server accepts queries. It accepts connections a moment earlier, so the check runs a query with `psql` if that is installed.
     fn answers(&self) -> bool {
         if TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             return false;
@@ -235,13 +233,13 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // Paused processes hear nothing else.
+        // Paused processes receive no other signal.
         let _ = self.signal_all("CONT");
         let _ = self.stop(Shutdown::Fast);
     }
 }
 
-/// Finds the folder with the newest `initdb` and `postgres`.
+/// Finds the folder with the newest versions of `initdb` and `postgres`.
 pub(crate) fn find() -> Option<PathBuf> {
     let mut debian: Vec<(u32, PathBuf)> = Vec::new();
     for entry in fs::read_dir("/usr/lib/postgresql").into_iter().flatten() {
@@ -263,7 +261,7 @@ pub(crate) fn find() -> Option<PathBuf> {
     candidates.find(complete)
 }
 
-/// Who runs the server: ourselves, or for root an unprivileged user.
+/// The user that runs the server: the current user, or an unprivileged user if that is root.
 struct Owner(Option<(u32, u32)>);
 
 impl Owner {

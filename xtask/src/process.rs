@@ -1,4 +1,4 @@
-//! Processes and their surroundings: temporary folders, free ports, signals by process id.
+//! Processes and their environment: temporary folders, free ports, signals by process id.
 
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -11,22 +11,22 @@ use std::{env, fs, process};
 
 use crate::Outcome;
 
-/// How much of what a failed command wrote is repeated, in bytes.
+/// The maximum number of bytes of a failed command's output that an error message contains.
 const MAX_MESSAGE: usize = 4000;
 
-/// A new folder for one run, removed with all that is in it when dropped.
+/// A new folder for one run, removed with its content when dropped.
 pub(crate) struct TempDir {
     path: PathBuf,
     keep: bool,
 }
 
 impl TempDir {
-    /// Makes a folder that only its owner may enter, where temporary files go.
+    /// Creates a folder that only its owner may enter, in the folder for temporary files.
     pub(crate) fn new(purpose: &str) -> Result<Self, String> {
         Self::within(&env::temp_dir(), purpose)
     }
 
-    /// Makes a folder that only its owner may enter, in `parent`.
+    /// Creates a folder that only its owner may enter, in `parent`.
     pub(crate) fn within(parent: &Path, purpose: &str) -> Result<Self, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -36,12 +36,12 @@ impl TempDir {
         Ok(Self { path, keep: false })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Leaves it where it is.
+    /// Keeps the folder when this value is dropped.
     pub(crate) fn keep(&mut self) {
         self.keep = true;
     }
@@ -58,7 +58,7 @@ impl Drop for TempDir {
     }
 }
 
-/// A loopback port that nobody listens on at this moment.
+/// A loopback port on which no process listens at the moment.
 pub(crate) fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind(("127.0.0.1", 0));
     let address = listener.and_then(|l| l.local_addr());
@@ -67,8 +67,7 @@ pub(crate) fn free_port() -> Result<u16, String> {
         .map_err(|e| format!("no free loopback port: {e}"))
 }
 
-/// Sends the named signal to a child of ours. The child has not been waited for, so its id
-/// cannot have gone to another process.
+/// Sends the named signal to a child process. The child has not been waited for, so the system cannot have given its id to another process.
 pub(crate) fn signal(child: &Child, name: &str) -> Outcome {
     let id = child.id().to_string();
     let status = Command::new("kill").args([format!("-{name}"), id]).status();
@@ -79,7 +78,7 @@ pub(crate) fn signal(child: &Child, name: &str) -> Outcome {
     }
 }
 
-/// Waits for a child's end, at most `limit`.
+/// Waits for a child to end, at most `limit`.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     let started = Instant::now();
     while started.elapsed() < limit {
@@ -92,7 +91,7 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<ExitStatus> {
     None
 }
 
-/// Asks a child to end by a signal and waits; ends it by force past `limit`.
+/// Stops a child by a signal and waits; kills it after `limit`.
 pub(crate) fn stop(child: &mut Child, name: &str, limit: Duration) {
     if signal(child, name).is_err() || wait(child, limit).is_none() {
         let _ = child.kill();
@@ -100,8 +99,8 @@ pub(crate) fn stop(child: &mut Child, name: &str, limit: Duration) {
     }
 }
 
-/// A command that runs cargo. Without what cargo tells the tool of its own package: build scripts that read it would run again, and half of the
-/// workspace would be compiled once more.
+/// A command that runs cargo, without the variables that cargo sets for this tool's own package: build scripts that read them would run again, and
+/// half of the workspace would be compiled again.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in env::vars_os() {
@@ -113,7 +112,7 @@ pub(crate) fn cargo() -> Command {
     cargo
 }
 
-/// Runs a command to its end; an error names the command and holds what it wrote.
+/// Runs a command to its end; an error names the command and contains its output.
 pub(crate) fn output(command: &mut Command) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output();

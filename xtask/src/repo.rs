@@ -1,4 +1,4 @@
-//! The repository's files: where its root is, and what lies in it.
+//! The files of the repository: the root folder, and the files in it.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -11,12 +11,12 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// One file that holds text.
+/// A text file.
 pub(crate) struct File {
-    /// Relative to the root, with `/` between its parts.
+    /// The path relative to the root, with `/` between its parts.
     pub(crate) path: String,
     pub(crate) text: String,
-    /// Parsed when a check first needs it.
+    /// The syntax tree, parsed when a check first needs it.
     syntax: OnceCell<syn::Result<syn::File>>,
 }
 
@@ -26,7 +26,7 @@ impl File {
         Self { path, text, syntax }
     }
 
-    /// The syntax tree of a Rust file, or why it has none.
+    /// The syntax tree of a Rust file, or the error of parsing it.
     pub(crate) fn syntax(&self) -> Result<&syn::File, &syn::Error> {
         let parsed = self.syntax.get_or_init(|| syn::parse_file(&self.text));
         parsed.as_ref()
@@ -43,12 +43,12 @@ pub(crate) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-/// Every file that git would commit: what `.gitignore` names stays out. It walks the folder
-/// instead of asking git, so that it also works in an exported tree.
+/// Every file that git would commit: paths in `.gitignore` are excluded. It walks the folder instead of calling git, so that it also works in an
+/// exported tree.
 pub(crate) struct Tree {
-    /// The files that are text.
+    /// The text files.
     pub(crate) files: Vec<File>,
-    /// The paths of all files, text or not.
+    /// The paths of all files, including those that are not text.
     pub(crate) paths: BTreeSet<String>,
 }
 
@@ -65,7 +65,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The text file of that path.
+    /// The text file with that path.
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
         let found = self.files.binary_search_by(|f| f.path.as_str().cmp(path));
         found.ok().map(|at| &self.files[at])
@@ -102,7 +102,7 @@ impl Tree {
     }
 }
 
-/// The entries of the root's `.gitignore` that name a path from the root.
+/// The entries of the root's `.gitignore` that are paths from the root.
 fn ignored(root: &Path) -> Vec<String> {
     let text = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
     let entries = text

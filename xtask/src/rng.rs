@@ -1,4 +1,4 @@
-//! Random choices that a seed repeats.
+//! Random choices that can be repeated with the same seed.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -14,7 +14,7 @@ impl Rng {
         Self(StdRng::seed_from_u64(seed))
     }
 
-    /// A seed that no earlier run had: the time in nanoseconds.
+    /// A new seed: the time in nanoseconds.
     pub(crate) fn fresh_seed() -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |since| {

@@ -1,10 +1,10 @@
-//! What the installed compiler says of itself.
+//! Reads properties of the installed compiler.
 
 use std::process::Command;
 
 use crate::process::output;
 
-/// The target that this machine's programs are compiled for.
+/// The target triple of this machine.
 pub(crate) fn host_triple() -> Result<String, String> {
     let version = output(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
@@ -12,7 +12,7 @@ pub(crate) fn host_triple() -> Result<String, String> {
     Ok(host.to_owned())
 }
 
-/// The folder with its libraries and tools.
+/// The compiler's folder with its libraries and tools.
 pub(crate) fn sysroot() -> Result<String, String> {
     let path = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     Ok(path.trim().to_owned())

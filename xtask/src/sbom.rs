@@ -12,14 +12,14 @@ use sha2::{Digest as _, Sha256};
 use crate::process::{self, output};
 use crate::{Outcome, gateway, repo};
 
-/// The package of the program.
+/// The package that contains the program.
 const PROGRAM: &str = "tollgate-cli";
-/// How the sources of published packages begin in the metadata.
+/// The prefix of the sources of published packages in cargo's metadata.
 const REGISTRY: &str = "registry+";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Where to write it [default: target/dist/tollgate.cdx.json]
+    /// The file to write [default: target/dist/tollgate.cdx.json]
     #[arg(long)]
     out: Option<PathBuf>,
 }
@@ -42,7 +42,7 @@ pub(crate) fn write(out: &Path) -> Outcome {
     fs::write(out, text).map_err(|e| format!("{}: {e}", out.display()))
 }
 
-/// The document of this repository, for the machine that this runs on.
+/// The document for this repository and this machine.
 fn document() -> Result<Value, String> {
     let host = crate::rustc::host_triple()?;
     let mut cargo = process::cargo();
@@ -79,7 +79,7 @@ fn checksums(lock: &str) -> Result<BTreeMap<(String, String), String>, String> {
     Ok(packages.filter_map(entry).collect())
 }
 
-/// The packages that `program` is built from, by their ids, each with those that it uses: not what only tests use.
+/// The packages that `program` is built from, by their ids, each with the packages that it uses; packages that only tests use are excluded.
 fn used_packages(metadata: &Value, program: &str) -> BTreeMap<String, BTreeSet<String>> {
     let nodes = metadata["resolve"]["nodes"].as_array();
     let nodes: BTreeMap<&str, &Value> = nodes
@@ -167,7 +167,7 @@ fn component(package: &Value, kind: &str, checksums: &BTreeMap<(String, String),
     if let Some(checksum) = checksums.get(&(name, version)) {
         component["hashes"] = json!([{ "alg": "SHA-256", "content": checksum }]);
     }
-    // Old packages write `MIT/Apache-2.0`, which is no SPDX expression.
+    // Old packages write `MIT/Apache-2.0`, which is not a valid SPDX expression.
     if let Some(license) = package["license"].as_str() {
         let expression = license
             .split('/')
@@ -179,7 +179,7 @@ fn component(package: &Value, kind: &str, checksums: &BTreeMap<(String, String),
     component
 }
 
-/// The package's URL (<https://github.com/package-url/purl-spec>). Our own packages are in no registry.
+/// The package's URL (<https://github.com/package-url/purl-spec>). Packages of this workspace are in no registry.
 fn purl(package: &Value) -> String {
     let text = |name: &str| package[name].as_str().unwrap_or_default();
     let (name, version) = (text("name"), text("version").replace('+', "%2B"));

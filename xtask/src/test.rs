@@ -1,5 +1,4 @@
-//! `cargo xtask test`: all tests of the workspace, with a PostgreSQL server that lives as long
-//! as they run.
+//! `cargo xtask test`: runs all tests of the workspace, with a PostgreSQL server for the duration of the tests.
 
 use std::env;
 use std::process::ExitStatus;
@@ -10,16 +9,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::postgres::{self, Postgres};
 use crate::{Outcome, process, repo};
 
-/// Seed of every property test. A run makes the same choices as the last one unless the
-/// variable says otherwise: new inputs are tried on purpose (`cargo test`,
-/// `cargo xtask fuzz`), not for whoever changed something else.
+/// Seed of every property test. Every run makes the same choices unless the environment variable sets another seed: new inputs are tried on purpose
+/// (`cargo test`, `cargo xtask fuzz`), and not while somebody tests another change.
 const SEED: (&str, &str) = ("PROPTEST_RNG_SEED", "2026");
 
-/// Tests that run at the same time: most of them wait for a gateway, so more than there are processors. With eight of them some fail on two slow
-/// processors, where what they wait for takes too long.
+/// The number of tests that run at the same time: more than there are processors, because most tests wait for a gateway. With eight, some tests fail
+/// on two slow processors, because the gateways then exceed time limits.
 const THREADS: (&str, &str) = ("RUST_TEST_THREADS", "6");
 
-/// Where the tests look for their PostgreSQL server.
+/// The environment variable with the URL of the tests' PostgreSQL server.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
 #[derive(clap::Args)]
@@ -69,7 +67,7 @@ fn is_package(arg: &str) -> bool {
     arg.starts_with("-p") || arg.starts_with("--package")
 }
 
-/// Runs a command; when we are told to end, it ends first, so that what we started is stopped.
+/// Runs a command. If this program receives a signal to stop, it stops the command first, so that everything it started is stopped too.
 fn run_to_end(mut command: Command) -> Result<ExitStatus, String> {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build();

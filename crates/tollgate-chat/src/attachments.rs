@@ -1,4 +1,4 @@
-//! The tokens to hold for the attachments of a request, by their types and sizes, read from the body without parsing it.
+//! Estimates the tokens to hold for the attachments of a request, from their types and sizes, without parsing the body.
 //!
 //! The numbers are the highest of what the providers document: images by tiles or patches (OpenAI, Google) or by area
 //! (Anthropic), PDF pages as text and image together, audio and video by the second.
@@ -8,14 +8,14 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::media;
 
-/// Most tokens of one image, on all models but those that scale them up (gpt-4o-mini).
+/// The maximum number of tokens of one image, for all models except those that scale images up (gpt-4o-mini).
 const MAX_IMAGE_TOKENS: u64 = 5_000;
-/// Pixels that cost a token where they cost most, and what an image costs beside its pixels.
+/// Pixels per token of the model that charges most per pixel, and the fixed tokens of an image in addition to its pixels.
 const PIXELS_PER_TOKEN: u64 = 400;
 const BASE_IMAGE_TOKENS: u64 = 300;
-/// A page of a PDF: up to 3,000 tokens of text, and an image of it.
+/// Tokens of a PDF page: up to 3,000 tokens of text, and an image of the page.
 const TOKENS_PER_PAGE: u64 = 4_600;
-/// Bytes of a page if the pages cannot be counted because the PDF's objects are compressed.
+/// Assumed bytes per page if the pages cannot be counted because the PDF's objects are compressed.
 const BYTES_PER_PAGE: u64 = 5_000;
 /// Providers reject longer PDFs.
 const MAX_PAGES: u64 = 1_000;
@@ -24,9 +24,9 @@ const TOKENS_PER_AUDIO_SECOND: u64 = 32;
 const MIN_AUDIO_BYTES_PER_SECOND: u64 = 1_000;
 const TOKENS_PER_VIDEO_SECOND: u64 = 300;
 const MIN_VIDEO_BYTES_PER_SECOND: u64 = 8_000;
-/// A file that only the provider can see: by its id, or a link to anything but an image.
+/// Tokens for a file that only the provider can read: one given by its id, or a link to anything but an image.
 const REMOTE_FILE_TOKENS: u64 = 50_000;
-/// Base64 text shorter than this is no attachment of its own.
+/// Base64 text with fewer bytes than this is not counted as an attachment.
 const MIN_PAYLOAD: usize = 64;
 
 /// Standard and URL-safe alphabets are both decoded after replacing digits; padding may be missing.
@@ -99,7 +99,7 @@ fn inline_tokens(text: &[u8], declared: &str) -> u64 {
         kind if kind.starts_with("text/") => size,
         _ if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") => audio_tokens(&bytes),
         kind if kind.starts_with("audio/") => audio_tokens(&bytes),
-        // Of an unknown type: text, or audio of a type that another field declares.
+        // An unknown type: text, or audio whose type is declared by another field.
         _ => size / 4,
     }
 }
@@ -160,7 +160,7 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// The pages of a PDF, counted or at worst; at least 1.
+/// The number of pages of a PDF, counted or else estimated at the maximum; at least 1.
 fn pdf_pages(bytes: &[u8]) -> u64 {
     let count = |name: &str| memchr::memmem::find_iter(bytes, name).count() as u64;
     let seen = ["/Type /Page", "/Type/Page"].map(count).iter().sum::<u64>();
@@ -198,7 +198,7 @@ fn video_seconds(bytes: &[u8]) -> Option<u64> {
     (scale > 0).then(|| duration / u64::from(scale) + 1)
 }
 
-/// The strings of a JSON text as written, without quotes; true for the names of members.
+/// Iterates over the strings of a JSON text as written, without quotes; the flag is true for the names of members.
 struct JsonStrings<'a> {
     body: &'a [u8],
     at: usize,

@@ -56,7 +56,7 @@ pub enum MalformedResponse {
 /// An upstream's error, whatever its format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UpstreamError {
-    /// The HTTP status that the error stands for. `None` if its code or type does not tell (`rate_limit_error` is 429,
+    /// The HTTP status that the error is equivalent to. `None` if its code or type does not determine one (`rate_limit_error` is 429,
     /// `overloaded_error` 529).
     pub status: Option<u16>,
     /// Its machine-readable code, such as `insufficient_quota`, `model_not_found` or `RESOURCE_EXHAUSTED`.
@@ -67,7 +67,7 @@ pub struct UpstreamError {
     pub retry_after: Option<u32>,
     /// The request field at fault, by its name in the upstream's format.
     pub param: Option<String>,
-    /// What the vendor adds for programs (`error.details`): Anthropic's object, Google's list.
+    /// The vendor's machine-readable details (`error.details`): Anthropic's object, Google's list.
     pub details: Option<Box<Value>>,
 }
 
@@ -82,9 +82,9 @@ pub struct ErrorBody {
     pub param: Option<String>,
     /// A machine-readable code beside the type, such as `context_length_exceeded`, `insufficient_quota`, `model_not_found`.
     pub code: Option<String>,
-    /// `error.details` for a client of the format that they are written in: Anthropic's object, Google's list.
+    /// `error.details`, only for a client of the format in which they are written: Anthropic's object, Google's list.
     pub details: Option<Value>,
-    /// Whether the error goes out on a path without envelope, with the vendor's own error types. On paths with the
+    /// Whether the error is sent on a path without envelope, with the vendor's own error types. On paths with the
     /// `{code, data}` envelope only the types in docs/errors.md are used.
     pub bare: bool,
 }

@@ -1,7 +1,7 @@
-//! What becomes of each field in each of the twelve translated pairs of formats, found by translating a request with the field
-//! and without it: docs/chat/fields.md (`cargo xtask docs`).
+//! The mapping of each field in each of the twelve pairs of formats, found by translating a request with the field and without it:
+//! docs/chat/fields.md (`cargo xtask docs`).
 //!
-//! A field may be dropped only if the reply answers the same question without it: [`REASONS`] says why for each.
+//! A field may be dropped only if the reply answers the same question without it: [`REASONS`] has the reason for each dropped field.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,33 +12,33 @@ use crate::format::FieldProbes;
 use crate::hub::ModelCapabilities;
 use crate::{FORMATS, Format, InvalidRequest, Target, WrittenRequest};
 
-/// What becomes of a field.
+/// How a field is mapped to another format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Its values arrive as they are, perhaps under another name.
+    /// The field's values are in the translated request, perhaps under another name.
     Supported,
-    /// Something else says the same.
+    /// The translated request expresses the field in another way.
     Changed,
-    /// The request is answered with 400 that names the field.
+    /// The request is rejected with 400; the error names the field.
     Rejected,
-    /// It is left out and named in `x-tollgate-dropped`.
+    /// The field is left out and listed in `x-tollgate-dropped`.
     Dropped,
-    /// It only states what is so anyway.
+    /// The translated request is the same with and without the field: the field only states what is the case anyway.
     Implied,
 }
 
-/// A field of a client's format, and what becomes of it in the other formats.
+/// A field of a client's format, and its mapping to each of the other formats.
 #[derive(Debug, Clone)]
 pub struct Row {
     /// The client's format.
     pub client: &'static str,
     /// The field with its value, as JSON text.
     pub field: String,
-    /// The other formats with the field's fate.
+    /// The names of the other formats, each with the field's mapping.
     pub fates: Vec<(&'static str, Fate)>,
 }
 
-/// Why the reply is the same answer without a field, by the name in `x-tollgate-dropped`.
+/// By the name in `x-tollgate-dropped`: the reason why the reply answers the same question without the field.
 pub const REASONS: &[(&str, &str)] = &[
     (
         "inference_geo",

@@ -12,20 +12,20 @@ pub trait Format: Send + Sync {
     /// `chat-completions`, `responses`, `messages` or `generate-content`.
     fn name(&self) -> &'static str;
 
-    /// What the gateway knows of a client of this format: its field names.
+    /// The properties of a client of this format: its name and the names of its fields.
     fn client_format(&self) -> &'static hub::ClientFormat;
 
-    /// Members of a request, as JSON text, that stand for input which the provider adds to the prompt: searches, files that it has,
-    /// conversations that it keeps. Only the model's context window bounds such a prompt.
+    /// Members of a request, as JSON text, that make the provider add input to the prompt: searches, files that it stores, conversations that it
+    /// stores. The size of such a prompt is limited only by the model's context window.
     fn prompt_extending_members(&self) -> &'static [&'static str];
 
-    /// Whether models behind this format reason only if the request asks for it, and then visibly. Otherwise they may generate
-    /// reasoning that no stream shows before its end.
+    /// Whether models behind this format reason only if the request asks for reasoning, and then visibly. Otherwise they may generate reasoning that
+    /// a stream does not show before its end.
     fn reasons_only_on_request(&self) -> bool {
         false
     }
 
-    /// Whether the format's clients send signatures of reasoning back, so that they stay in responses whose thoughts are hidden.
+    /// Whether the format's clients send signatures of reasoning back, so that signatures stay in responses whose thoughts are removed.
     fn keeps_reasoning_signatures(&self) -> bool {
         false
     }
@@ -35,13 +35,14 @@ pub trait Format: Send + Sync {
         false
     }
 
-    /// The request with a limit of `cap` output tokens for each choice, which `summary` has then, too. The client gave none, or `null`.
+    /// Returns the request with a limit of `cap` output tokens for each choice, and updates `summary` accordingly. The client set no limit, or
+    /// `null`.
     ///
-    /// `None` if `body` is no JSON object.
+    /// `None` if `body` is not a JSON object.
     fn add_output_cap(&self, body: &Bytes, summary: &mut RequestSummary, cap: u64)
     -> Option<Bytes>;
 
-    /// The fields whose translation docs/chat/fields.md shows.
+    /// The fields whose mapping docs/chat/fields.md shows.
     fn field_probes(&self) -> FieldProbes;
 
     /// Reads only what routing, billing and limits need, with few allocations. Rejects values of wrong types and ranges and missing
@@ -115,27 +116,27 @@ pub trait Format: Send + Sync {
     /// The body of an error response as JSON text. The HTTP status is [`ErrorBody::status`].
     fn write_error(&self, error: &ErrorBody) -> Vec<u8>;
 
-    /// The status, code and message in an upstream's error response. Accepts any bytes, HTML and none included; never fails.
+    /// Reads the status, code and message of an upstream's error response. Accepts any bytes, including HTML and an empty body; never fails.
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError;
 }
 
-/// What [`Format::field_probes`] gives.
+/// The requests of [`Format::field_probes`] with which the mapping of fields is determined.
 #[derive(Debug, Clone, Deserialize)]
 pub struct FieldProbes {
-    /// A request with nothing but a text.
+    /// A request whose only content is a text.
     pub plain_request: Value,
-    /// Objects of members that are added to it, one object at a time.
+    /// Objects whose members are added to the request, one object at a time.
     pub fields: Vec<Value>,
 }
 
 impl FieldProbes {
-    /// Those of a format's file.
+    /// Reads the probes from the format's JSON file.
     pub(crate) fn from_json(text: &str) -> Self {
         serde_json::from_str(text).expect("the file has both members")
     }
 }
 
-/// What [`Format::summarize_request`] reads of a request.
+/// The result of [`Format::summarize_request`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RequestSummary {
     /// The model. `None` if the format has it in the URL path.
@@ -160,7 +161,7 @@ pub struct RequestSummary {
     pub has_reasoning_settings: bool,
     /// Which fields the request has, as a bit set that only the format itself interprets; 0 if the format does not use it.
     pub members: u32,
-    /// The stored conversation that the request creates or continues. `None` if it brings its whole history.
+    /// The stored conversation that the request creates or continues. `None` if the request contains its complete history.
     pub thread: Option<Thread>,
     /// The stored response that the request continues (`previous_response_id` of the responses format).
     pub previous_response: Option<String>,
@@ -177,9 +178,9 @@ pub struct RequestSummary {
 /// A conversation that the upstream stores (`thread` of the messages format).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thread {
-    /// It begins with this request.
+    /// The conversation begins with this request.
     Create,
-    /// It goes on after the response with this id, and the body has only what is new.
+    /// The conversation continues after the response with this id, and the body contains only the new turns.
     Continue(String),
 }
 
@@ -213,7 +214,7 @@ pub struct WrittenRequest {
 /// How a response is written for a client.
 #[derive(Debug, Clone)]
 pub struct RenderOptions<'a> {
-    /// The model's name as the client knows it.
+    /// The model's name as the client sent it.
     pub model: &'a str,
     /// Unix time in seconds, for responses whose upstream gives none.
     pub created: i64,
@@ -221,7 +222,7 @@ pub struct RenderOptions<'a> {
     pub seed: &'a str,
     /// Whether a chat-completions stream includes usage.
     pub include_usage: bool,
-    /// Our estimate of the prompt's tokens, for formats that give the input count before the upstream did.
+    /// The gateway's estimate of the prompt's tokens, for formats that report the input count before the upstream has reported it.
     pub estimated_prompt_tokens: u64,
     /// The request, for response fields that echo it (responses: tools, tool_choice, instructions …). `None` if it was forwarded.
     pub request: Option<&'a hub::Request>,
@@ -232,9 +233,9 @@ pub struct RenderOptions<'a> {
 /// A complete response that was passed on.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForwardedResponse {
-    /// The bytes for the client.
+    /// The bytes to send to the client.
     pub body: Bytes,
-    /// The response's id. `None` if it has none, or in formats whose providers store no conversations.
+    /// The response's id. `None` if the response has no id, and for formats whose providers store no conversations.
     pub id: Option<String>,
     /// The upstream's usage. `None` if it gave none.
     pub usage: Option<hub::Usage>,
@@ -247,16 +248,16 @@ pub trait StreamReader: Send {
     /// Takes the next bytes and appends the events that they complete.
     fn push(&mut self, bytes: &[u8], out: &mut Vec<hub::Event>) -> Result<(), MalformedResponse>;
 
-    /// The body ended. [`MalformedResponse::Truncated`] if no finish was seen.
+    /// Handles the end of the body. [`MalformedResponse::Truncated`] if no finish was seen.
     fn finish(&mut self, out: &mut Vec<hub::Event>) -> Result<(), MalformedResponse>;
 }
 
-/// Writes one stream: a state machine that emits a legal order of events whatever events come.
+/// Writes one stream: a state machine that emits events in a valid order, whatever events it receives.
 pub trait StreamWriter: Send {
     /// Appends the bytes for `event`. Does nothing after [`StreamWriter::end`] or [`StreamWriter::error`].
     fn write(&mut self, event: &hub::Event, out: &mut Vec<u8>);
 
-    /// Appends keep-alive bytes that this format's SDKs accept at this point of the stream; there may be none.
+    /// Appends keep-alive bytes that this format's SDKs accept at this point of the stream; appends nothing if there are none.
     fn keep_alive(&mut self, out: &mut Vec<u8>);
 
     /// Appends the successful end: everything from the finish reason on (usage, `[DONE]`, `message_stop`,
@@ -267,22 +268,22 @@ pub trait StreamWriter: Send {
     fn error(&mut self, error: &ErrorBody, out: &mut Vec<u8>);
 }
 
-/// What [`StreamForwarder::push`] gives.
+/// The result of [`StreamForwarder::push`].
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ForwardedChunk {
     /// Bytes to send to the client now. Empty while an event is incomplete.
     pub bytes: Bytes,
-    /// Whether the stream's successful end was seen. Its bytes are held back and come from [`StreamForwarder::end`].
+    /// Whether the stream's successful end was seen. The bytes of the end are held back; [`StreamForwarder::end`] returns them.
     pub ended: bool,
 }
 
 /// Passes one stream on between equal formats, complete events at a time: the model's name is replaced, usage is read, a usage
 /// chunk that the client did not request is removed, and the end is held back.
 pub trait StreamForwarder: Send {
-    /// Takes the next bytes of the upstream's body.
+    /// Processes the next bytes of the upstream's body.
     fn push(&mut self, bytes: Bytes) -> Result<ForwardedChunk, MalformedResponse>;
 
-    /// The body ended. [`MalformedResponse::Truncated`] if no successful end was seen.
+    /// Handles the end of the body. [`MalformedResponse::Truncated`] if no successful end was seen.
     fn finish(&mut self) -> Result<(), MalformedResponse>;
 
     /// The bytes of the end that were held back.

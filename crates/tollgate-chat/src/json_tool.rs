@@ -1,4 +1,4 @@
-//! JSON output on models without it: a forced tool is sent instead, and its call in the response is converted back to text.
+//! JSON output for models that do not support it: a forced tool is sent instead, and its call in the response is converted back to text.
 //!
 //! The request writer puts the tool's name in [`crate::WrittenRequest::json_tool`]; the arguments of the call are the text that the
 //! client requested.
@@ -36,7 +36,7 @@ pub struct StreamRestorer {
 struct CallNumbers {
     /// For each call of the upstream: its number for the client. `None` if it becomes text.
     numbers: Vec<Option<u32>>,
-    /// Number of calls that stay calls.
+    /// The number of calls that are not converted.
     kept: u32,
 }
 

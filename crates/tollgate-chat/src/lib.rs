@@ -1,6 +1,6 @@
 //! The four chat formats and the hub types that translate between them.
 //!
-//! Bytes in, bytes out: no network, clock or database. A format is one folder and one entry in [`FORMATS`]. Every format reads
+//! The crate converts bytes to bytes: no network, clock or database. A format is one folder and one entry in [`FORMATS`]. Every format reads
 //! requests, responses and streams into the types of [`hub`] and writes them from there, so that four formats need four readers
 //! and four writers instead of twelve translators. If client and upstream use the same format, nothing is translated:
 //! [`Format::forward_request`], [`Format::forward_response`] and [`Format::stream_forwarder`] pass the bytes on, replace the

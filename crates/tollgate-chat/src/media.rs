@@ -87,14 +87,14 @@ pub fn normalize_base64(data: &str) -> Result<Cow<'_, str>, String> {
     Ok(Cow::Owned(clean))
 }
 
-/// The bytes that base64 stands for: three for four digits. Padding and line breaks are no digits, nor are the backslashes of a
-/// JSON string's text.
+/// The number of bytes that base64 text encodes: three for four digits. Padding and line breaks do not count as digits, nor do the backslashes of
+/// escapes in the text of a JSON string.
 pub fn decoded_bytes(data: &[u8]) -> u64 {
     let mut digits = 0;
     let mut bytes = data.iter();
     while let Some(byte) = bytes.next() {
         match byte {
-            // Of the escaped characters only `/` is a digit.
+            // `/` is the only escaped character that is a digit.
             b'\\' => digits += u64::from(bytes.next() == Some(&b'/')),
             byte => digits += u64::from(is_standard_digit(*byte)),
         }
@@ -123,7 +123,7 @@ pub fn sniff_base64_media_type(data: &str) -> Option<&'static str> {
     let head = &data.as_bytes()[..data.len().min(32)];
     let digits = head.iter().position(|&b| b == b'=').unwrap_or(head.len());
     let decode = |digits: usize| STANDARD_NO_PAD.decode(&head[..digits]).ok();
-    // The last digits of the text may stand for less than three bytes.
+    // The last digits of the text may encode less than three bytes.
     let bytes = decode(digits).or_else(|| decode(digits - digits % 4))?;
     sniff_media_type(&bytes)
 }

@@ -1,5 +1,5 @@
-//! Recognises requests whose prompt the provider makes longer than the client's bytes: by searches, by files that it fetches or
-//! has, by documents, by conversations that it keeps.
+//! Recognises requests to whose prompt the provider adds more than the client's bytes: searches, files that it downloads or stores, documents,
+//! conversations that it stores.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::chat_completions::has_plain_fields_only;
 use crate::format::{Format, RequestSummary};
 
 static TOOLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"tools\""));
-/// Tools that run at the provider, by a part of their name.
+/// Parts of the names of tools that run at the provider.
 static SERVER_TOOLS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
     finders(&[
         "web_search",
@@ -29,7 +29,7 @@ static SERVER_TOOLS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
         "tool_search",
     ])
 });
-/// What attachments contain that are no images in the body itself.
+/// Texts in attachments other than images inside the body.
 static OTHER_ATTACHMENTS: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
     finders(&[
         "\"http",
@@ -55,13 +55,13 @@ fn finds_any(finders: &[Finder<'_>], body: &[u8]) -> bool {
     finders.iter().any(|finder| finder.find(body).is_some())
 }
 
-/// Whether the prompt may be longer than its bytes allow, so that only the model's context window bounds it. May be true
-/// without reason (a text that mentions such a tool), never false without.
+/// Whether the prompt may be longer than its bytes allow, so that only the model's context window limits it. May be true although it is not so (a
+/// text that mentions such a tool), but is never false if it is so.
 pub fn has_open_ended_prompt(format: &dyn Format, body: &[u8], summary: &RequestSummary) -> bool {
     if summary.attachments > 0 && finds_any(&OTHER_ATTACHMENTS, body) {
         return true;
     }
-    // Most requests have no field that could lead to more.
+    // Most requests have no field that could make the provider add to the prompt.
     if has_plain_fields_only(summary.members) {
         return false;
     }

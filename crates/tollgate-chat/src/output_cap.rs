@@ -1,4 +1,4 @@
-//! Adds a limit of generated tokens to a request that has none, so that the upstream generates no more than was held for.
+//! Adds a limit of output tokens to a request without one, so that the upstream generates no more than the hold covers.
 
 use bytes::Bytes;
 use memchr::memmem;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::format::RequestSummary;
 
-/// [`crate::Format::add_output_cap`] of a format whose limit is the member `name`, and whose summaries have no bits of members.
+/// [`crate::Format::add_output_cap`] of a format whose limit is the member `name`, and whose summaries do not use [`RequestSummary::members`].
 pub(crate) fn set_cap(
     body: &Bytes,
     summary: &mut RequestSummary,
@@ -19,7 +19,7 @@ pub(crate) fn set_cap(
     Some(capped)
 }
 
-/// The request with `cap` as its member `name` and without the members `others`. `None` if `body` is no JSON object.
+/// The request with `cap` as its member `name` and without the members `others`. `None` if `body` is not a JSON object.
 pub(crate) fn set_member(body: &Bytes, name: &str, others: &[&str], cap: u64) -> Option<Bytes> {
     if std::iter::once(&name)
         .chain(others)
@@ -35,12 +35,12 @@ pub(crate) fn set_member(body: &Bytes, name: &str, others: &[&str], cap: u64) ->
     append_member(body, &format!("\"{name}\":{cap}"))
 }
 
-/// Whether the name stands anywhere in the body, as a member or in a text.
+/// Whether the name occurs anywhere in the body, as a member or in a text.
 pub(crate) fn mentions(body: &[u8], name: &str) -> bool {
     memmem::find(body, name.as_bytes()).is_some()
 }
 
-/// The object with one member more. `None` if `body` is no JSON object.
+/// The object with one more member. `None` if `body` is not a JSON object.
 pub(crate) fn append_member(body: &[u8], member: &str) -> Option<Bytes> {
     let object = body.trim_ascii_end().strip_suffix(b"}")?.trim_ascii_end();
     let comma = if object.ends_with(b"{") { "" } else { "," };

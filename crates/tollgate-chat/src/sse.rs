@@ -11,7 +11,7 @@ pub const MAX_EVENT_BYTES: usize = 16 * 1024 * 1024;
 /// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SseEvent<'a> {
-    /// Its `event:` name; empty if it has none.
+    /// The name in its `event:` line; empty if there is none.
     pub name: &'a str,
     /// Its `data:` lines, joined by `\n`.
     pub data: &'a str,
@@ -32,7 +32,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Takes the next bytes and calls `each` for every event that they complete. Stops at the first error of `each`.
+    /// Processes the next bytes and calls `each` for every event that they complete. Stops at the first error of `each`.
     pub fn push(
         &mut self,
         mut bytes: &[u8],
@@ -61,7 +61,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// The body ended. An event without its blank line still counts.
+    /// Handles the end of the body. An event without its blank line still counts.
     pub fn finish(
         &mut self,
         mut each: impl FnMut(SseEvent<'_>) -> Result<(), MalformedResponse>,

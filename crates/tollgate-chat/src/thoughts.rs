@@ -1,13 +1,13 @@
-//! Thoughts (the model's reasoning as text) that the client did not ask for: left out of translated responses.
+//! Removes thoughts (the model's reasoning as text) that the client did not request from translated responses.
 //!
-//! Signatures of reasoning stay in the responses format, whose clients send them back as `encrypted_content`; clients of the
-//! other formats do without them, and the gateway keeps what their tool loops need (docs/chat.md).
+//! Signatures of reasoning stay in the responses format, whose clients send them back as `encrypted_content`. Clients of the other formats do not
+//! need them: the gateway stores what their tool loops need (docs/chat.md).
 
 use crate::format::Format;
 use crate::hub::{Effort, Event, PartKind, Request, Response};
 
-/// Whether the client asks to see thoughts: `thinking` (messages), `includeThoughts` (generate-content), a reasoning summary
-/// (responses), any reasoning at all in chat-completions, which has no field for it.
+/// Whether the client requests thoughts: `thinking` (messages), `includeThoughts` (generate-content), a reasoning summary (responses), any reasoning
+/// at all in chat-completions, which has no field for it.
 pub fn are_requested(request: &Request) -> bool {
     let Some(reasoning) = &request.reasoning else {
         return false;

@@ -17,7 +17,7 @@ pub const GENERATED_IMAGE_TOKENS: u64 = 1_300;
 /// Bytes of text that [`estimate_bytes`] counts as one token.
 const BYTES_PER_TOKEN: u64 = 4;
 
-/// What a generated part counts as, in bytes of text: media have as many bytes as texts of as many tokens.
+/// The number of bytes of text that a generated part is counted as: media count as a text with the same number of tokens.
 pub fn generated_bytes(part: &PartKind) -> u64 {
     match part {
         PartKind::Text { text, .. }
@@ -44,8 +44,8 @@ pub fn generated_bytes(part: &PartKind) -> u64 {
     }
 }
 
-/// What generated media of so many base64 digits count as, in bytes of text. Speech has 25 tokens a second (Gemini; OpenAI has
-/// 20); a second has 64,000 digits as uncompressed 24 kHz audio and about 20,000 as MP3.
+/// The number of bytes of text that generated media with that number of base64 digits are counted as. Speech has 25 tokens a second (Gemini; OpenAI
+/// has 20); a second has 64,000 digits as uncompressed 24 kHz audio and about 20,000 as MP3.
 pub fn generated_media_bytes(media_type: &str, digits: u64) -> u64 {
     const PCM_DIGITS_PER_TOKEN: u64 = 2_560;
     const AUDIO_DIGITS_PER_TOKEN: u64 = 800;
@@ -97,8 +97,7 @@ pub fn estimate_bytes(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Estimated tokens of a JSON body of which `payload` bytes are base64 data: a token for four ASCII bytes, or for three bytes of
-/// other alphabets.
+/// Estimated tokens of a JSON body of which `payload` bytes are base64 data: one token for four ASCII bytes, or for three bytes of other alphabets.
 pub fn estimate_body(body: &[u8], payload: u64) -> u64 {
     let text = (body.len() as u64).saturating_sub(payload);
     if body.is_ascii() {
@@ -157,7 +156,7 @@ pub fn estimate_request(request: &Request) -> u64 {
 fn estimate_part(part: &Part, counter: &mut TokenEstimator) -> u64 {
     let by_size = |source: &Source| match source {
         Source::Text(text) => estimate_text(text),
-        // Base64 is 4/3 of the bytes; documents and audio have some tens of bytes per token.
+        // Base64 has 4/3 of the length of the bytes; documents and audio have some tens of bytes per token.
         Source::Base64 { data, .. } => (data.len() as u64) / 40,
         Source::Url { .. } | Source::FileId(_) => IMAGE_TOKENS,
     };

@@ -1,27 +1,27 @@
 //! The files of the web console for operators (`/console/`) and of the portal for users (`/portal/`), embedded when this crate is built.
 //!
-//! Both are one page whose modules draw everything from the admin API or from `/v1/me`. No bundler is involved: the modules in
-//! assets/ run as they are. `build.rs` puts a hash into their names, so that browsers may keep them for ever, and compresses them.
+//! Both are one page whose modules render everything from the admin API or from `/v1/me`. There is no bundler: browsers run the modules in assets/ as
+//! they are. `build.rs` puts a hash into their names, so that browsers may cache them without expiry, and compresses them.
 
-/// The page of console and portal: it loads everything else.
+/// The HTML page of console and portal, which loads all other files.
 pub const PAGE: &str = include_str!(concat!(env!("OUT_DIR"), "/index.html"));
 
-/// The content security policy of [`PAGE`]: nothing inline, nothing from elsewhere. Media may also be data that the page itself
-/// made (previews of files that are uploaded), and results that are stored under the gateway's public address.
+/// The content security policy of [`PAGE`]: no inline code, no other origins. Media may also be data that the page itself created (previews of files
+/// that are uploaded), and results that are stored under the gateway's public address.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'self'; script-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; \
      object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
 /// Every file that is served below `/console/assets/`.
 pub const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// A file that never changes under its name.
+/// A file whose content never changes under its name.
 #[derive(Debug)]
 pub struct Asset {
-    /// `NAME.HASH.EXT`.
+    /// The file name, `NAME.HASH.EXT`.
     pub name: &'static str,
     /// The value of the header `Content-Type`.
     pub content_type: &'static str,
-    /// The file.
+    /// The file, uncompressed.
     pub bytes: &'static [u8],
     /// The file, compressed with gzip.
     pub gzip: &'static [u8],

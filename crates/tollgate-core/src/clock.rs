@@ -1,4 +1,5 @@
-//! [`Clock`]: the current time in milliseconds since 1970, from the system, steady over its steps, or set by a test.
+//! [`Clock`], the current time in milliseconds since 1970, with three implementations: the system clock, a clock that absorbs short steps of the
+//! system clock, and a clock that tests set.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -39,21 +40,21 @@ const MAX_DRIFT: Millis = 500;
 /// How long a step of the reference must last before the clock follows it.
 const STEP_CONFIRMED_AFTER: Duration = Duration::from_secs(60);
 
-/// A clock that runs with the time since its start, whatever steps the system's clock makes. [`SteadyClock::observe`] compares it
-/// with a reference: it follows drift at once, and a step only if that lasts a minute.
+/// A clock that advances with the time elapsed since its start, regardless of steps of the system clock. [`SteadyClock::observe`] compares it with a
+/// reference clock: it follows drift at once, and a step only if the step lasts a minute.
 #[derive(Debug)]
 pub struct SteadyClock {
     started: Instant,
-    /// The time at the start.
+    /// The time that the clock showed at its start; corrections by [`SteadyClock::observe`] change it.
     origin: AtomicI64,
     step: Mutex<Option<Step>>,
 }
 
-/// A step of the reference that may not last.
+/// A step of the reference clock that is not confirmed yet: the clock does not follow it.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     by: Millis,
-    /// Since the clock's start.
+    /// When the step was first observed, as the time elapsed since the clock's start.
     seen_at: Duration,
 }
 
@@ -67,8 +68,8 @@ impl SteadyClock {
         }
     }
 
-    /// Compares the clock with a reference that shows `reference`. Returns the step that the clock made, if it followed one: less
-    /// than 0 if the time went back.
+    /// Compares the clock with a reference clock that shows `reference`. Returns the step if the clock followed one, negative if the time was set
+    /// back; otherwise `None`.
     pub fn observe(&self, reference: Millis) -> Option<Millis> {
         self.observe_at(reference, self.started.elapsed())
     }
@@ -142,15 +143,15 @@ mod tests {
     fn a_steady_clock_follows_drift_at_once_and_steps_only_if_they_last() {
         const T: Millis = 1_000_000;
         let clock = SteadyClock::new(T);
-        // Seconds since the start, what the reference shows, the step that is followed, what the clock then shows.
+        // Per row: seconds since the start, the time of the reference clock, the step that the clock follows, the time that the clock then shows.
         let observations = [
             (5, T + 5_300, None, T + 5_300),
             (10, T + 10_200, None, T + 10_200),
-            // An hour ahead, and back within a minute.
+            // The reference steps an hour ahead, and back within a minute.
             (15, T + HOUR + 15_200, None, T + 15_200),
             (70, T + HOUR + 70_200, None, T + 70_200),
             (74, T + 74_200, None, T + 74_200),
-            // An hour back, for good; and then twice that.
+            // The reference steps an hour back and stays there; then it steps two hours ahead.
             (80, T - HOUR + 80_200, None, T + 80_200),
             (135, T - HOUR + 135_300, None, T + 135_200),
             (140, T - HOUR + 140_200, Some(-HOUR), T - HOUR + 140_200),

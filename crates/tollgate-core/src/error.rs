@@ -119,12 +119,12 @@ impl ApiError {
         }
     }
 
-    /// 400: the request is invalid; `message` says where and what is allowed.
+    /// 400: the request is invalid; `message` names the field and the allowed values.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidRequest, message)
     }
 
-    /// 404. The message must be the same whether the object does not exist or belongs to somebody else.
+    /// 404. The message must be the same whether the object does not exist or belongs to another user.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }

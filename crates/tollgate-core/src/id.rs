@@ -130,7 +130,7 @@ pub fn random_secret(prefix: &str) -> String {
     secret
 }
 
-/// What may be shown of a secret: `prefix` and the 8 characters behind it.
+/// The part of a secret that may be displayed: `prefix` and the 8 characters after it.
 pub fn hint(secret: &str, prefix: &str) -> String {
     secret.chars().take(prefix.len() + 8).collect()
 }

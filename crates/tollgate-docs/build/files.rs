@@ -1,4 +1,4 @@
-//! The files that are read and written: Markdown, assets with a hash in their names, gzip.
+//! Reads the Markdown files and assets, and writes the assets: compressed with gzip, with a hash in their names.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::SOURCES;
 
-/// Where the assets are served.
+/// The path under which the assets are served.
 const PREFIX: &str = "/docs/assets/";
 /// Content types by extension. HTML files are templates of pages and not served as assets.
 const TYPES: &[(&str, &str)] = &[
@@ -44,13 +44,13 @@ pub(crate) fn read_markdown(root: &Path) -> io::Result<BTreeMap<String, String>>
     Ok(found)
 }
 
-/// The files of assets/, and those that are made: their texts by their names.
+/// The texts of all assets by their names: the files of assets/ and the generated ones.
 pub(crate) struct Assets {
     texts: BTreeMap<String, String>,
 }
 
 impl Assets {
-    /// Reads `folder`, which has no folders in it.
+    /// Reads the files of `folder`, which has no subfolders.
     pub(crate) fn read(folder: &Path) -> io::Result<Self> {
         let mut texts = BTreeMap::new();
         for entry in fs::read_dir(folder)? {
@@ -61,12 +61,12 @@ impl Assets {
         Ok(Self { texts })
     }
 
-    /// Adds a file that was made.
+    /// Adds a generated file.
     pub(crate) fn add(&mut self, name: &str, text: String) {
         self.texts.insert(name.to_owned(), text);
     }
 
-    /// The address of the asset: its name has the hash of its text.
+    /// The URL path of the asset; its file name contains the hash of its text.
     pub(crate) fn address(&self, name: &str) -> String {
         format!("{PREFIX}{}", hashed_name(name, &self.texts[name]))
     }

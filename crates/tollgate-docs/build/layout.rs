@@ -1,4 +1,4 @@
-//! What stands around a page: header, sections, table of contents, previous and next page.
+//! Writes the page around a rendered text: header, sections, table of contents, links to the previous and the next page.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use crate::files::Assets;
 use crate::markdown::{Page, escape, page_address};
 use crate::navigation::{Entry, Navigation, Section};
 
-/// The section that has the link to the page of the API.
+/// The title of the section that contains the link to the API page.
 const API_SECTION: &str = "Reference";
 
-/// The complete page. It can be read without scripts: those add search, copying and the switch of colours.
+/// The complete page. It is readable without scripts; they add search, copy buttons and the colour switch.
 pub(crate) fn write_page(navigation: &Navigation, page: &Page, assets: &Assets) -> String {
     let title = if page.address.is_empty() {
         escape(&page.title)

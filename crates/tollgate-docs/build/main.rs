@@ -1,6 +1,6 @@
-//! Renders the pages that docs/README.md lists, makes their search index, and compresses all of it together with assets/.
+//! Renders the pages that docs/README.md lists, writes their search index, and compresses everything together with assets/.
 //!
-//! The build fails if a page of docs/ is not listed, or if a link leads to no page or heading: both are named.
+//! The build fails if a page of docs/ is not listed, or if a link leads to no page or heading. The error names the page or link.
 
 mod files;
 mod layout;
@@ -18,9 +18,9 @@ use files::{Assets, gzip, hash_texts};
 use markdown::{Page, Target};
 use navigation::Navigation;
 
-/// Folders and files that the site is made from, from the root of the repository.
+/// Folders and files from which the site is generated, relative to the root of the repository.
 const SOURCES: &[&str] = &["docs", "CHANGELOG.md", "SECURITY.md"];
-/// The page that is written by hand and reads `/openapi.json`.
+/// The API page, which is written by hand; its script reads `/openapi.json`.
 const API_PAGE: &str = "api.html";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -100,7 +100,7 @@ fn add_page(
     address: &str,
     html: &str,
 ) -> Result<(), Box<dyn Error>> {
-    // No address has a percent sign: no two pages have the same file.
+    // No address contains a percent sign, so no two pages get the same file name.
     let file = out.join(format!("page-{}.html.gz", address.replace('/', "%")));
     fs::write(&file, gzip(html.as_bytes())?)?;
     let etag = format!("\"{}\"", hash_texts([html]));

@@ -1,43 +1,43 @@
-//! One page: Markdown to HTML, with anchors at its headings and links to other pages of the site; and the texts to search.
+//! Converts one page from Markdown to HTML, with anchors at its headings and links to other pages of the site, and collects the texts for the search.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd, html};
 
-/// The Markdown that the pages are written in.
+/// The Markdown extensions that the pages use.
 pub(crate) const OPTIONS: Options = Options::ENABLE_TABLES;
 
 pub(crate) struct Page {
-    /// From the root of the repository.
+    /// The path of the Markdown file, relative to the root of the repository.
     pub(crate) path: String,
-    /// Below `/docs/`; empty for the first page.
+    /// The URL path below `/docs/`; empty for the first page.
     pub(crate) address: String,
     /// The text of its first heading.
     pub(crate) title: String,
-    /// What follows the first heading.
+    /// The HTML of everything after the first heading.
     pub(crate) html: String,
-    /// The page by its headings. The first has the page's title and no anchor.
+    /// The parts of the page, one per heading. The first has the page's title and no anchor.
     pub(crate) parts: Vec<Part>,
-    /// The links to pages, also to headings of this one.
+    /// The targets of links to pages of the site, including headings of this page.
     pub(crate) links: Vec<Target>,
 }
 
-/// A heading and what stands below it up to the next.
+/// A heading and the text below it, up to the next heading.
 pub(crate) struct Part {
-    /// 1 to 6.
+    /// The heading's level, 1 to 6.
     pub(crate) level: u8,
     pub(crate) anchor: String,
     pub(crate) title: String,
-    /// The text without markup.
+    /// The text of the part, without markup.
     pub(crate) text: String,
 }
 
-/// Where a link leads.
+/// The target of a link.
 pub(crate) enum Target {
-    /// A heading of a page of the site; without an anchor, the page.
+    /// A heading of a page of the site; the page itself if `anchor` is empty.
     Heading { address: String, anchor: String },
-    /// A file that is no page of the site.
+    /// A file that is not a page of the site.
     Missing(String),
 }
 
@@ -53,7 +53,7 @@ impl fmt::Display for Target {
 }
 
 impl Page {
-    /// Whether one of its headings has that anchor. Every page has the empty one.
+    /// Whether one of the page's headings has that anchor. True for the empty anchor.
     pub(crate) fn has(&self, anchor: &str) -> bool {
         anchor.is_empty() || self.parts.iter().any(|part| part.anchor == anchor)
     }
@@ -122,13 +122,13 @@ pub(crate) fn render(
                     id,
                 }));
             }
-            // What is wider than the window is scrolled, which takes the focus of the keyboard.
+            // A table wider than the window scrolls, and the scrolled element can take the keyboard focus.
             Event::Start(Tag::Table(alignments)) => {
                 written.push(raw(
                     "<div class=\"table\" tabindex=\"0\" role=\"group\" aria-label=\"Table\">"
                         .to_owned(),
                 ));
-                // Alignment would need styles within the page, which its policy forbids.
+                // Alignment would need inline styles, which the content security policy forbids.
                 let alignments = vec![Alignment::None; alignments.len()];
                 written.push(Event::Start(Tag::Table(alignments)));
             }
@@ -140,13 +140,13 @@ pub(crate) fn render(
                 written.push(raw("<pre tabindex=\"0\"><code>".to_owned()))
             }
             Event::End(TagEnd::CodeBlock) => written.push(raw("</code></pre>\n".to_owned())),
-            // The notices of generated pages.
+            // HTML comments, such as the notices of generated pages, are left out.
             Event::Html(_) | Event::InlineHtml(_) => {}
             event => written.push(event),
         }
     }
     html::push_html(&mut page.html, written.into_iter());
-    // A header that names nothing is none.
+    // An empty header cell describes no column, so it is written as an ordinary cell.
     page.html = page.html.replace("<th></th>", "<td></td>");
     page
 }
@@ -155,7 +155,7 @@ fn raw(html: String) -> Event<'static> {
     Event::Html(CowStr::from(html))
 }
 
-/// The page by its headings; anchors are made the way GitHub makes them.
+/// Splits the page at its headings; anchors are derived from headings as GitHub derives them.
 fn read_parts(events: &[Event<'_>]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
@@ -218,7 +218,7 @@ fn slug(title: &str) -> String {
     kept.collect()
 }
 
-/// The address of what `link` in the page `from` leads to; a link between pages is added to `links`.
+/// The address that `link` in the page `from` leads to; a link between pages is added to `links`.
 fn resolve_link(
     from: &str,
     link: &str,
@@ -252,7 +252,7 @@ fn resolve_link(
     }
 }
 
-/// The path from the root of the repository of what the file `from` links to as `link`.
+/// The path, from the root of the repository, of the target of `link` in the file `from`.
 pub(crate) fn resolve(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -268,7 +268,7 @@ pub(crate) fn resolve(from: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// `/docs/tasks`; `/docs` for the first page.
+/// The URL path of a page: `/docs/tasks`; `/docs` for the first page.
 pub(crate) fn page_address(address: &str) -> String {
     if address.is_empty() {
         "/docs".to_owned()
@@ -277,7 +277,7 @@ pub(crate) fn page_address(address: &str) -> String {
     }
 }
 
-/// The text for HTML, also within quotation marks.
+/// Escapes the text for HTML, also inside quoted attribute values.
 pub(crate) fn escape(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('<', "&lt;");
     text.replace('>', "&gt;").replace('"', "&quot;")

@@ -1,6 +1,6 @@
-//! The sections of the site, which are those of docs/README.md: a heading each, and a list of links.
+//! The sections of the site, read from docs/README.md: each is a heading and a list of links.
 //!
-//! A link to the README.md of a folder brings the pages of that folder that it links to.
+//! A link to the README.md of a folder adds the pages of that folder that this README.md links to.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
 use crate::markdown::{OPTIONS, resolve};
 
-/// The first page of the site, and the list of all others.
+/// The first page of the site, which lists all others.
 const INDEX: &str = "docs/README.md";
 
 pub(crate) struct Navigation {
@@ -21,9 +21,9 @@ pub(crate) struct Section {
 }
 
 pub(crate) struct Entry {
-    /// From the root of the repository: `docs/tasks.md`.
+    /// The path of the Markdown file from the root of the repository, such as `docs/tasks.md`.
     path: String,
-    /// Below `/docs/`: `tasks`. Empty for the first page.
+    /// The URL path below `/docs/`, such as `tasks`. Empty for the first page.
     pub(crate) address: String,
     /// The text of the link.
     pub(crate) title: String,
@@ -123,7 +123,7 @@ impl Entry {
     }
 }
 
-/// Adds behind each README.md the pages of its folder that it links to, which the section does not list itself.
+/// Adds after each README.md the pages of its folder that it links to and that the section does not list itself.
 fn add_pages_of_folders(
     section: &mut Section,
     texts: &BTreeMap<String, String>,
@@ -159,13 +159,13 @@ fn add_pages_of_folders(
     Ok(())
 }
 
-/// The page that `link` in the page `from` leads to. `None` if it leads elsewhere or to a part of a page.
+/// The page that `link` in the page `from` leads to. `None` if the link leads outside the documentation or to a heading.
 fn page_of(from: &str, link: &str) -> Option<String> {
     let is_page = link.ends_with(".md") && !link.contains("://");
     is_page.then(|| resolve(from, link))
 }
 
-/// `docs/tasks.md` as `tasks`, `docs/models/README.md` as `models`; a file of the root, `CHANGELOG.md`, as `about/changelog`.
+/// The address of a page: `tasks` for `docs/tasks.md`, `models` for `docs/models/README.md`, `about/changelog` for `CHANGELOG.md` in the root.
 fn address_of(path: &str) -> String {
     let stem = path.strip_suffix(".md").unwrap_or(path);
     match stem.strip_prefix("docs/") {

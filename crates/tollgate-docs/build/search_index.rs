@@ -1,4 +1,4 @@
-//! The search index: every part of every page with its texts, as JSON. The pages' script ranks them.
+//! Writes the search index: every part of every page with its texts, as JSON. The script of the pages ranks the results.
 
 use std::fmt::Write as _;
 

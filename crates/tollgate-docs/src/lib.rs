@@ -1,7 +1,7 @@
 //! The documentation as a site (`/docs`), embedded when this crate is built.
 //!
-//! The build script (build/main.rs) renders the pages that docs/README.md lists and compresses them; nothing of that is committed.
-//! Pages and assets are stored compressed only: [`decompress`] is for the rare client that does not accept gzip.
+//! The build script (build/main.rs) renders the pages that docs/README.md lists and compresses them; its output is not committed.
+//! Pages and assets are stored compressed only; [`decompress`] serves the rare client that does not accept gzip.
 
 use std::io::{self, Read as _};
 
@@ -16,7 +16,7 @@ pub const ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 /// A page of the site.
 #[derive(Debug)]
 pub struct Page {
-    /// What follows `/docs/`; empty for the first page.
+    /// The URL path below `/docs/`; empty for the first page.
     pub address: &'static str,
     /// The value of the header `ETag`, with its quotation marks.
     pub etag: &'static str,
@@ -24,10 +24,10 @@ pub struct Page {
     pub gzip: &'static [u8],
 }
 
-/// A file that never changes under its name.
+/// A file whose content never changes under its name.
 #[derive(Debug)]
 pub struct Asset {
-    /// `NAME.HASH.EXT`.
+    /// The file name, `NAME.HASH.EXT`.
     pub name: &'static str,
     /// The value of the header `Content-Type`.
     pub content_type: &'static str,
@@ -49,7 +49,7 @@ pub fn find_asset(name: &str) -> Option<&'static Asset> {
 ///
 /// # Errors
 ///
-/// If `gzip` is not what gzip writes, which the files of this crate are.
+/// If `gzip` is not valid gzip data; the files of this crate always are.
 pub fn decompress(gzip: &[u8]) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     GzDecoder::new(gzip).read_to_end(&mut text)?;

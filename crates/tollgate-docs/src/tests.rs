@@ -1,4 +1,4 @@
-//! What is embedded: every page, links that lead somewhere, nothing that the content security policy forbids.
+//! Tests the embedded site: all pages are included, all links have a target, and no page contains what the content security policy forbids.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -39,7 +39,7 @@ fn all_of_it_compressed_is_small() {
 #[test]
 fn every_file_of_docs_is_a_page() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    // The two files of the root, and the page of the API.
+    // Plus three: the two Markdown files of the root, and the API page.
     assert_eq!(PAGES.len(), count_markdown(&docs) + 3);
     for address in [
         "",

@@ -1,5 +1,5 @@
-//! Prepared answers (`providers/bench.toml`), for measuring what is in front of the fake. Chat completions
-//! and messages only; no request is checked.
+//! Prepared responses (`providers/bench.toml`), for measuring the gateway in front of the fake. Chat completions and messages only; no request is
+//! checked.
 
 use std::io;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::socket::Reset;
 use crate::tables::scope::Scope;
 use crate::tables::syntax::Template;
 
-/// The templates of a format.
+/// The templates of one kind of response in a format.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Answer {
     complete: Template,
     form: Form,
     before: Template,
-    /// The event that is repeated.
+    /// The template of the event that is repeated.
     each: Template,
     after: Template,
 }
 
-/// Both answers of a format.
+/// Both responses of a format, complete and streamed.
 struct Pair {
     complete: Bytes,
     events: Vec<Bytes>,
 }
 
-/// The answers of all formats.
+/// The responses of all formats.
 #[derive(Deserialize)]
 struct Formats<T> {
     chat: T,
@@ -50,7 +50,7 @@ pub(crate) struct Prebuilt(Formats<Pair>);
 impl Prebuilt {
     /// # Panics
     ///
-    /// The templates, which are part of the program, are not in order.
+    /// If the templates, which are part of the program, are invalid.
     pub(crate) fn new(bench: &Bench) -> Self {
         let formats = toml::from_str(include_str!("../providers/bench.toml"));
         let formats: Formats<Answer> = formats.unwrap_or_else(|error| panic!("bench: {error}"));

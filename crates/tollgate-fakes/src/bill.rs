@@ -1,4 +1,4 @@
-//! What the provider bills for a chat: the usage of a complete exchange; for one that ends early, what was generated until then.
+//! Determines what the provider bills for a chat: the usage of a complete exchange; for an exchange that ends early, what was generated until then.
 
 use std::sync::Mutex;
 use std::time::Instant;
@@ -12,11 +12,11 @@ use crate::lock::lock;
 use crate::scenario::Scenario;
 use crate::tokens::Tokens;
 
-/// Bytes of text in one token, where no usage says another number.
+/// Bytes of text per token, used if there is no usage.
 const BYTES_PER_TOKEN: u64 = 4;
-/// Tokens that the model generates in a second, where no usage says another number: those that are not visible are reasoning.
+/// Tokens that the model generates per second, used if there is no usage: the tokens that are not visible are reasoning.
 const TOKENS_PER_SECOND: u64 = 100;
-/// Members of events that hold what was generated.
+/// Members of events that contain generated output.
 const OUTPUT_MEMBERS: [&str; 7] = [
     "content",
     "refusal",
@@ -32,20 +32,20 @@ const OUTPUT_MEMBERS: [&str; 7] = [
 pub(crate) struct Bill {
     prompt_tokens: u64,
     usage: Tokens,
-    /// Bytes of the visible output.
+    /// The number of bytes of the visible output.
     visible_bytes: u64,
     received_at: Instant,
     progress: Mutex<Progress>,
 }
 
-/// What was sent of a response.
+/// The part of a response that has been sent.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Where each event ends in the body, and the bytes of output up to there. Empty if the response is no stream.
+    /// For each event, its end in the body and the bytes of output up to there. Empty if the response is not a stream.
     events: Vec<(u64, u64)>,
     /// Whether the provider itself ends the stream early.
     breaks_off: bool,
-    /// Whether the model goes on where the stream stands still.
+    /// Whether the model continues to generate while the stream stalls.
     stalls: bool,
     sent: u64,
     /// When the last byte was sent. `None` before the first.
@@ -64,7 +64,7 @@ impl Bill {
         }
     }
 
-    /// The response is a stream of these events, which are `bytes`, unless the scenario ends it early.
+    /// Registers that the response is a stream of these events, written as `bytes`, unless the scenario ends it early.
     pub(crate) fn expect_stream(&self, events: &[Event], bytes: &[Bytes], how: &Scenario) {
         let (mut end, mut generated) = (0, 0);
         let ends = events.iter().zip(bytes).map(|(event, bytes)| {
@@ -80,7 +80,7 @@ impl Bill {
         progress.stalls = matches!(how, Scenario::Stall { .. });
     }
 
-    /// So many more bytes of the body are sent.
+    /// Records that `bytes` more bytes of the body were sent.
     pub(crate) fn sent(&self, bytes: usize) {
         let mut progress = lock(&self.progress);
         progress.sent += bytes as u64;
@@ -118,7 +118,7 @@ impl Bill {
     }
 }
 
-/// The bytes of the output that an event holds.
+/// The number of bytes of output that an event contains.
 fn output_bytes(value: &Value) -> u64 {
     match value {
         Value::Object(members) => members

@@ -1,4 +1,4 @@
-//! Response bodies that are sent step by step: pieces, zeros, a stall, a reset, no end.
+//! Response bodies that are sent step by step: pieces, zeros, a stall, a reset, an endless body.
 
 use std::io;
 use std::pin::Pin;
@@ -17,23 +17,23 @@ use crate::socket::Reset;
 
 type Frames = Pin<Box<dyn Stream<Item = io::Result<Frame<Bytes>>> + Send>>;
 
-/// The body of every answer.
+/// The body of every response.
 pub(crate) type Body = StreamBody<Frames>;
 
-/// What follows in a body.
+/// A step of sending a body.
 pub(crate) enum Step {
     Send(Bytes),
-    /// So many zeros, a piece at a time.
+    /// Sends that many zeros, a piece at a time.
     Zeros(u64),
-    /// The connection is reset.
+    /// Resets the connection.
     Reset,
-    /// Nothing more, and no end.
+    /// Sends nothing more, but does not end the body.
     Stall,
-    /// More of this until the client goes away.
+    /// Sends more of this until the client disconnects.
     Endless(Box<dyn Fn(u64) -> Bytes + Send>),
 }
 
-/// Counts an exchange as long as it lives.
+/// Counts an exchange as in flight until it is dropped.
 pub(crate) struct InFlight(Arc<AtomicUsize>);
 
 impl InFlight {
@@ -49,10 +49,10 @@ impl Drop for InFlight {
     }
 }
 
-/// How long a reset waits, so that what was sent before it is on its way.
+/// The delay before a reset, so that the bytes sent before it are transmitted.
 const BEFORE_RESET: Duration = Duration::from_millis(20);
 
-/// What goes out at once of bytes that are all zero.
+/// A piece of zeros that is sent at once.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 struct Delivery {
@@ -67,7 +67,7 @@ struct Delivery {
     _flight: Option<InFlight>,
 }
 
-/// A body of these steps, with a pause of `delay` before each but the first. `bill` is told what is sent.
+/// A body of these steps, with a pause of `delay` before each but the first. `bill` records the sent bytes.
 pub(crate) fn body(
     steps: Vec<Step>,
     delay: Duration,
@@ -141,7 +141,7 @@ impl Delivery {
         Bytes::from_static(&ZEROS[..count as usize])
     }
 
-    /// Lets what was sent so far go out as a piece of its own.
+    /// Waits, so that the bytes sent so far are transmitted as a piece of their own.
     async fn pause(&mut self) {
         if self.delay.is_zero() {
             tokio::task::yield_now().await;

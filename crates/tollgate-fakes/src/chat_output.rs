@@ -1,4 +1,4 @@
-//! What a chat model was asked and what it answers, independent of the format.
+//! The prompt of a chat model and its output, independent of the format.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -17,46 +17,46 @@ pub(crate) struct Tool {
     name: String,
     #[serde(default)]
     schema: Value,
-    /// A tool that takes a text instead of arguments.
+    /// Whether the tool accepts a text instead of arguments.
     #[serde(default)]
     custom: bool,
 }
 
-/// Whether the model calls tools.
+/// Whether the model must, may or must not call tools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Choice {
     Auto,
     Never,
-    /// It calls the tool [`ChatPrompt::tool`], or one of them.
+    /// The model calls the tool [`ChatPrompt::tool`], or any tool if that is not set.
     Any,
 }
 
-/// What the model was asked, whatever the format.
+/// The prompt of the model, independent of the format.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatPrompt {
     /// The last user text.
     pub(crate) text: String,
-    /// The attachments of the last user turn: type and size, or address.
+    /// The attachments of the last user turn: type and size, or URL.
     media: Vec<String>,
-    /// The tool results that end the history; `None` if there are none.
+    /// The tool results at the end of the history; `None` if there are none.
     results: Option<String>,
     tools: Vec<Tool>,
     choice: Choice,
     tool: Option<String>,
     /// Whether several calls in one output are allowed.
     parallel: bool,
-    /// Whether thinking is on.
+    /// Whether thinking is enabled.
     thinking: bool,
     /// The schema of the output.
     schema: Option<Value>,
     stops: Vec<String>,
-    /// Tokens of output.
+    /// The maximum number of output tokens.
     limit: Option<u64>,
-    /// How many outputs.
+    /// The number of requested outputs.
     count: Option<usize>,
-    /// Whether an image belongs to the output.
+    /// Whether the output includes an image.
     #[serde(default)]
     draws: bool,
 }
@@ -66,7 +66,7 @@ pub(crate) struct ChatPrompt {
 #[serde(rename_all = "lowercase", tag = "ending", content = "stop")]
 enum Ending {
     Natural,
-    /// At this stop sequence.
+    /// The output ends at this stop sequence.
     Stopped(String),
     Length,
     Refused,
@@ -79,7 +79,7 @@ enum Ending {
 struct Call {
     name: String,
     arguments: Value,
-    /// The arguments as JSON text; the input of a custom tool as it is.
+    /// The arguments as JSON text; for a custom tool, its input unchanged.
     text: String,
     custom: bool,
 }
@@ -87,10 +87,10 @@ struct Call {
 /// The output of the model.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ChatOutput {
-    /// The thoughts, in pieces.
+    /// The thoughts, split into pieces.
     thoughts: Vec<String>,
     thought: String,
-    /// The text, in pieces; empty if there is no text.
+    /// The text, split into pieces; empty if there is no text.
     pieces: Vec<String>,
     text: String,
     calls: Vec<Call>,
@@ -99,7 +99,7 @@ pub(crate) struct ChatOutput {
     #[serde(flatten)]
     ending: Ending,
     tokens: Tokens,
-    /// Different for every request of the process.
+    /// A number that is unique among the requests of the process.
     #[serde(skip)]
     pub(crate) number: u64,
 }
@@ -156,25 +156,25 @@ impl ChatOutput {
         }
     }
 
-    /// The usage that is reported.
+    /// The reported usage.
     pub(crate) fn tokens(&self) -> Tokens {
         self.tokens
     }
 
-    /// Bytes of the texts and arguments, and [`IMAGE_BYTES`] of an image.
+    /// The number of bytes of the texts and arguments, plus [`IMAGE_BYTES`] for an image.
     pub(crate) fn visible_bytes(&self) -> u64 {
         let calls = self.calls.iter().map(|call| call.text.len());
         let image = if self.draws { IMAGE_BYTES } else { 0 };
         (self.text.len() + calls.sum::<usize>()) as u64 + image
     }
 
-    /// As the templates of the tables know it.
+    /// The output as JSON, in the form that the templates of the tables use.
     pub(crate) fn json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 }
 
-/// The text of an answer that runs to its end.
+/// The text of a response that is not ended early.
 fn answer(prompt: &ChatPrompt) -> String {
     if let Some(schema) = &prompt.schema {
         return sample(schema, 0).to_string();
@@ -184,7 +184,7 @@ fn answer(prompt: &ChatPrompt) -> String {
     format!("echo: {input}{media}")
 }
 
-/// Where the text ends, and why.
+/// Cuts the text at its end, and returns the reason for the end.
 fn end(prompt: &ChatPrompt, scenario: &Scenario, text: String, calls: bool) -> (String, Ending) {
     let half = |text: &str| head(text, text.len() / 2).to_owned();
     match scenario {
@@ -208,7 +208,7 @@ fn end(prompt: &ChatPrompt, scenario: &Scenario, text: String, calls: bool) -> (
     }
 }
 
-/// At most the first `bytes` bytes, whole characters only.
+/// The first `bytes` bytes at most, without splitting a character.
 fn head(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -248,7 +248,7 @@ fn calls(prompt: &ChatPrompt) -> Vec<Call> {
     (0..if twice { 2 } else { 1 }).map(call).collect()
 }
 
-/// The name after `call tool`, and the text behind it.
+/// The name after `call tool`, and the text after it.
 fn tool_to_call(text: &str) -> Option<(&str, &str)> {
     let rest = text.split_once("call tool ")?.1.trim_start();
     let legal = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
@@ -264,7 +264,7 @@ fn given_arguments(rest: &str) -> Option<Value> {
     values.next()?.ok()
 }
 
-/// The text in at most `count` pieces of about the same length.
+/// Splits the text into at most `count` pieces of about the same length.
 pub(crate) fn pieces(text: &str, count: usize) -> Vec<String> {
     let size = text.len().div_ceil(count.max(1)).max(1);
     let mut pieces = Vec::new();

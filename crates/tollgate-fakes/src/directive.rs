@@ -1,4 +1,4 @@
-//! Scenarios in the text of a request: `[[fake:NAME]]`, for a step of the work, for its first requests.
+//! Parses scenarios in the text of a request: `[[fake:NAME]]`, optionally for one step of the work or for its first requests only.
 
 use std::str::FromStr;
 
@@ -6,12 +6,11 @@ use serde::Deserialize;
 
 use crate::scenario::Scenario;
 
-/// The step of a piece of work to which a scenario applies. Responses without a task have only the
-/// first.
+/// The step of a piece of work to which a scenario applies. Responses without a task have only the first step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// The request that asks for it.
+    /// The request that starts the work.
     Submit,
     /// A request for the state of a task.
     Poll,
@@ -21,12 +20,12 @@ pub enum Stage {
     File,
 }
 
-/// A scenario, the step that it is for, and for how many requests of that step.
+/// A scenario, the step to which it applies, and for how many requests of that step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Directive {
     pub(crate) scenario: Scenario,
     pub(crate) stage: Stage,
-    /// Only the first requests; `None` if it is for all of them.
+    /// The scenario applies to this many first requests only; `None` if it applies to all of them.
     pub(crate) first: Option<u32>,
 }
 

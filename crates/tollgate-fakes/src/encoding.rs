@@ -1,15 +1,15 @@
-//! Base64 and data URIs, and media types detected by the first bytes.
+//! Decodes base64 and data URIs, and detects media types by the first bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use memchr::memmem;
 
-/// Strict base64 of the standard alphabet.
+/// Decodes base64 of the standard alphabet, strictly.
 pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 
-/// Base64 of either alphabet, padded or not.
+/// Decodes base64 of either alphabet, padded or not.
 pub(crate) fn decode_any(text: &str) -> Option<Vec<u8>> {
     let engines = [&STANDARD, &URL_SAFE, &STANDARD_NO_PAD, &URL_SAFE_NO_PAD];
     engines.iter().find_map(|engine| engine.decode(text).ok())
@@ -27,7 +27,7 @@ pub(crate) fn data_uri(uri: &str) -> Option<(String, Vec<u8>)> {
     Some((media_type, decode(data)?))
 }
 
-/// What the bytes are, by how they begin.
+/// The media type of the bytes, detected by their beginning.
 pub(crate) fn sniff(bytes: &[u8]) -> Option<&'static str> {
     let begins = |magic: &[u8]| bytes.starts_with(magic);
     let at = |from: usize, magic: &[u8]| bytes.get(from..).is_some_and(|b| b.starts_with(magic));
@@ -52,7 +52,7 @@ pub(crate) fn sniff(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Whether the address is one of the web.
+/// Whether the URL is an http or https URL.
 pub(crate) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }

@@ -1,4 +1,4 @@
-//! Chat responses before they are sent: JSON or events, and what a scenario changes in them.
+//! Chat responses before they are sent: JSON or events, and the changes that a scenario applies to them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::rng::Rng;
 use crate::scenario::Scenario;
 
-/// An answer of status 200.
+/// A response with status 200.
 pub(crate) enum Answer {
     Json(Value),
     Events(EventStream),
@@ -19,43 +19,43 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone)]
 pub(crate) enum Event {
     Json(Value),
-    /// As it is: the end of a stream that has one, or what clients skip.
+    /// Text that is sent unchanged: the end marker of a stream that has one, or text that clients skip.
     Raw(String),
 }
 
-/// How events are put into a body.
+/// How events are written into a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Form {
     Sse,
-    /// With the type of each event in a line before it.
+    /// Server-sent events, each with its type in a line before the data.
     NamedSse,
-    /// The same with `\r\n` for line ends.
+    /// As [`Self::NamedSse`], with `\r\n` as line ends.
     SseCrlf,
     /// One JSON array that is sent piece by piece.
     Array,
 }
 
-/// Makes one more event with text; the number counts them from 0.
+/// Creates an additional event with text; the number counts these events from 0.
 pub(crate) type Filler = Arc<dyn Fn(u64) -> Event + Send + Sync>;
 
 /// A stream.
 pub(crate) struct EventStream {
     pub(crate) form: Form,
     pub(crate) events: Vec<Event>,
-    /// How many events at the end are its end.
+    /// The number of events at the end of `events` that form the end of the stream.
     pub(crate) tail: usize,
-    /// How many events stand before the place where [`EventStream::filler`] fits.
+    /// The number of events before the position where events of [`EventStream::filler`] may be inserted.
     pub(crate) filler_at: usize,
     pub(crate) filler: Filler,
-    /// An error at the beginning of the stream.
+    /// The event of an error at the beginning of the stream.
     pub(crate) error_first: Event,
-    /// An error in the middle.
+    /// The event of an error in the middle of the stream.
     pub(crate) error_mid: Event,
 }
 
 impl EventStream {
-    /// What `scenario` does to the events.
+    /// Applies `scenario` to the events.
     pub(crate) fn apply_scenario(&mut self, scenario: &Scenario) {
         match scenario {
             Scenario::NoEnd => {
@@ -76,7 +76,7 @@ impl EventStream {
         }
     }
 
-    /// How many entries hold the first `count` events, beside what clients skip.
+    /// The number of entries that contain the first `count` events, not counting entries that clients skip.
     pub(crate) fn first(&self, count: usize) -> usize {
         let events = self.events.iter().enumerate();
         let mut events = events.filter(|(_, event)| matches!(event, Event::Json(_)));
@@ -95,7 +95,7 @@ impl EventStream {
 }
 
 impl Form {
-    /// What clients skip between two events.
+    /// Bytes between two events that clients skip.
     pub(crate) fn comment(self) -> &'static [u8] {
         match self {
             Self::Array => b" ",
@@ -131,7 +131,7 @@ impl Form {
     }
 }
 
-/// Takes the usage away or spoils its numbers, wherever it stands.
+/// Removes the usage or changes its numbers, wherever it is in the value.
 pub(crate) fn bend_usage(value: &mut Value, scenario: &Scenario) {
     let spoil: fn(&mut Value) = match scenario {
         Scenario::NoUsage => |usage| *usage = Value::Null,
@@ -178,7 +178,7 @@ pub(crate) fn spoil_utf8(bytes: &Bytes) -> Bytes {
     Bytes::from([before, b"\xff\xfe\xc3", after].concat())
 }
 
-/// The bytes of events as they come over the network: some together, some in two.
+/// Splits and joins the bytes of events as a network may do: some events arrive together, some in two pieces.
 pub(crate) fn shuffle(events: Vec<Bytes>, rng: &mut Rng) -> Vec<Bytes> {
     let mut sent: Vec<Bytes> = Vec::with_capacity(events.len());
     for event in events {

@@ -1,5 +1,4 @@
-//! One exchange: the request is logged and checked, a scenario is chosen, the response is made,
-//! changed by the scenario and sent.
+//! Handles one exchange: logs and checks the request, chooses a scenario, generates the response, applies the scenario to it and sends it.
 
 use std::io;
 use std::sync::Arc;
@@ -29,24 +28,24 @@ use crate::tables::request_read::Accepted;
 use crate::tables::spec::Spec;
 use crate::usage_report;
 
-/// The headers with keys.
+/// The headers that contain keys.
 const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
 
-/// Where a fake that runs as a program reports how its tasks were polled.
+/// The path at which a fake that runs as a program reports how its tasks were polled.
 const REPORT: &str = "/_polls";
 
-/// Through which of its addresses a request comes.
+/// The listening address at which a request arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Port {
-    /// That of the API; results are there too.
+    /// The address of the API, which serves results too.
     Api,
-    /// That of results alone.
+    /// The address that serves only results.
     Files,
 }
 
-/// What answers the requests to a fake.
+/// The state with which a fake handles requests.
 pub(crate) struct Service {
-    /// How its provider answers.
+    /// The tables of the provider.
     pub(crate) spec: &'static Spec,
     pub(crate) shared: Shared,
 }
@@ -120,7 +119,7 @@ fn read_request(
     service.spec.read_request(request)
 }
 
-/// How an exchange goes on once its request is found in order.
+/// How an exchange continues after its request was accepted.
 enum Exchange {
     Respond(OutgoingResponse),
     Hang,
@@ -149,7 +148,7 @@ fn respond(
                 response = MediaResponse::json(service.spec.error_body(&rejection, &id(serial)));
             }
             let mut reply = response::complete(response, headers, &how);
-            // Nobody can read a part of it, so the provider does not bill it.
+            // The client cannot use a part of the response, so the provider does not bill it.
             let bill = logged.bill.get();
             reply.bill = bill.filter(|_| !how.breaks_off()).cloned();
             reply
@@ -160,7 +159,7 @@ fn respond(
             let bill = logged.bill.get().cloned();
             response::stream(events, headers, &how, seed, options.delay, bill)
         }
-        // How the work went, and nothing that the request did wrong.
+        // The rejection reports the outcome of the work, not an error in the request.
         Err(rejection) if rejection.is_outcome => error(service, &rejection, serial),
         Err(rejection) => return Err(rejection),
     };
@@ -171,7 +170,7 @@ fn respond(
     })
 }
 
-/// What a scenario makes of a request before anything is done for it.
+/// The response that a scenario causes before any work is done. `None` if it causes none.
 fn respond_before_work(
     service: &Service,
     request: &ReceivedRequest,
@@ -194,7 +193,7 @@ fn respond_before_work(
     Some(Exchange::Respond(reply))
 }
 
-/// An answer as it is before a scenario changes it.
+/// A response before a scenario changes it.
 enum Answer {
     Complete(MediaResponse),
     Events(EventStream),
@@ -228,7 +227,7 @@ fn answer_accepted(
     }
 }
 
-/// The error that a scenario causes, and what it says of it.
+/// The name of the error that a scenario causes, and the values for its template.
 fn error_of(
     service: &Service,
     request: &ReceivedRequest,

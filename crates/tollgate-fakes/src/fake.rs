@@ -1,4 +1,4 @@
-//! A running fake: its listeners and connections, and what tests can set and read.
+//! A running fake: its listeners and connections, and the methods with which tests control and inspect it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -34,7 +34,7 @@ pub struct Fake {
 ///
 /// # Errors
 ///
-/// The address cannot be listened on.
+/// If the fake cannot listen on the address.
 pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
     let listener = TcpListener::bind(options.address).await?;
     let address = listener.local_addr()?;
@@ -69,18 +69,17 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
 }
 
 impl Fake {
-    /// What a channel is given as its base URL.
+    /// The base URL to configure for a channel.
     pub fn base_url(&self) -> String {
         format!("http://{}{}", self.address, self.service.spec.base_path)
     }
 
-    /// Where it listens.
+    /// The address that the fake listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Every request so far, rejected ones too, in the order in which they came: no more of them
-    /// than [`Options::remember`] says.
+    /// Every request so far, including rejected ones, in the order of arrival: only the latest [`Options::remember`] requests are kept.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         let state = self.service.shared.state();
         let logged = state.requests.iter();
@@ -92,46 +91,44 @@ impl Fake {
         requests.collect()
     }
 
-    /// Forgets the requests so far.
+    /// Deletes the recorded requests.
     pub fn clear(&self) {
         self.service.shared.state().requests.clear();
     }
 
-    /// Behaves so from now on. Requests that it rejects are rejected all the same. Polls, requests
-    /// that cancel and requests for results are other matters: [`Fake::set_at`].
+    /// Applies `scenario` to all following requests. Requests that the fake rejects are still rejected. Polls, cancellations and requests for results
+    /// are not affected, see [`Fake::set_at`].
     pub fn set(&self, scenario: Scenario) {
         self.set_at(Stage::Submit, scenario);
     }
 
-    /// Behaves so at this step from now on.
+    /// Applies `scenario` to all following requests of this step.
     pub fn set_at(&self, stage: Stage, scenario: Scenario) {
         self.service.shared.state().set.insert(stage, scenario);
     }
 
-    /// Behaves so for exactly one request that it does not reject, before what [`Fake::set`] says.
+    /// Applies `scenario` to exactly one request that the fake does not reject, before the scenario of [`Fake::set`] applies.
     pub fn queue(&self, scenario: Scenario) {
         self.queue_at(Stage::Submit, scenario);
     }
 
-    /// Behaves so for exactly one request of this step.
+    /// Applies `scenario` to exactly one request of this step.
     pub fn queue_at(&self, stage: Stage, scenario: Scenario) {
         let mut state = self.service.shared.state();
         state.queue.entry(stage).or_default().push_back(scenario);
     }
 
-    /// When each task was polled: its id and the times, the oldest task first. Polls that were
-    /// answered with an error count too.
+    /// The times when each task was polled: its id and the times, the oldest task first. Polls whose response was an error count too.
     pub fn polls(&self) -> Vec<(String, Vec<Instant>)> {
         self.service.shared.tasks().polls()
     }
 
-    /// How the tasks were polled, in a few numbers.
+    /// A summary of how the tasks were polled.
     pub fn poll_report(&self) -> PollReport {
         self.service.shared.tasks().report()
     }
 
-    /// How many exchanges are in flight: from the head of the request to the end of the answer, or
-    /// to the connection's end.
+    /// The number of exchanges in flight: from the head of the request to the end of the response, or to the connection's end.
     pub fn open_streams(&self) -> usize {
         self.service.shared.open.load(Ordering::SeqCst)
     }
@@ -140,7 +137,7 @@ impl Fake {
     pub async fn stop(mut self) {
         for listener in &mut self.listeners {
             listener.abort();
-            // Its end is an abort, which is what was wanted.
+            // The task ends with an abort error, which is intended.
             listener.await.unwrap_or_default();
         }
     }
@@ -152,11 +149,11 @@ impl Drop for Fake {
     }
 }
 
-/// What answers the requests of every connection.
+/// Handles the requests of every connection.
 #[derive(Clone)]
 struct Answers {
     service: Arc<Service>,
-    /// Answers prepared for measuring, instead of all others.
+    /// Prepared responses for measuring, used instead of all others.
     prebuilt: Option<Arc<Prebuilt>>,
 }
 
@@ -175,7 +172,7 @@ async fn accept(listener: TcpListener, answers: Answers, port: Port) {
 }
 
 async fn serve(stream: TcpStream, answers: Answers, port: Port) {
-    // Without it pieces of a stream arrive together; it may fail.
+    // Without this, pieces of a stream arrive together. Failure is ignored.
     stream.set_nodelay(true).unwrap_or_default();
     let reset = Reset::default();
     let socket = TokioIo::new(Socket::new(stream, reset.clone()));
@@ -190,6 +187,6 @@ async fn serve(stream: TcpStream, answers: Answers, port: Port) {
         let answer = |request| exchange::answer(Arc::clone(&service), port, reset.clone(), request);
         http.serve_connection(socket, service_fn(answer)).await
     };
-    // A client that goes away, and a connection broken on purpose, end here too.
+    // Disconnected clients and connections that were broken on purpose end here too.
     served.unwrap_or_default();
 }

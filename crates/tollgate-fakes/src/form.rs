@@ -1,4 +1,4 @@
-//! Bodies of `multipart/form-data`.
+//! Reads bodies of `multipart/form-data`.
 
 use std::convert::Infallible;
 
@@ -13,13 +13,13 @@ use crate::tables::schema::{Kind, Schemas};
 /// One part of a form.
 #[derive(Debug, Clone)]
 pub struct Part {
-    /// The name of the field, with `[]` where it has that.
+    /// The name of the field, including `[]` if it has that.
     pub name: String,
-    /// What the part says of the file that it is; a part without it is text.
+    /// The file name of the part; a part without one is text.
     pub filename: Option<String>,
-    /// Its own media type, if it says one.
+    /// The part's own media type, if it declares one.
     pub content_type: Option<String>,
-    /// What it holds.
+    /// The content of the part.
     pub bytes: Bytes,
 }
 
@@ -54,8 +54,7 @@ pub(crate) async fn read(content_type: &str, body: &Bytes) -> Vec<Part> {
     }
 }
 
-/// The parts that are text as an object, with the types that the schema gives its fields: all of
-/// them come as text.
+/// The text parts as an object, whose fields have the types of the schema: in the form, all of them are text.
 pub(crate) fn form_object(parts: &[Part], schema: &str, schemas: &Schemas) -> Value {
     let mut object = Map::new();
     for part in parts.iter().filter(|part| part.filename.is_none()) {

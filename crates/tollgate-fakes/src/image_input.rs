@@ -1,4 +1,4 @@
-//! Images in requests: links, data URIs, bare base64; their type and size.
+//! Reads images in requests: links, data URIs, bare base64; their type and size.
 
 use std::io::Cursor;
 
@@ -6,11 +6,10 @@ use serde_json::{Value, json};
 
 use crate::encoding;
 
-/// What is known of an image: `link`, or its type, its size in pixels and its bytes; or else the rule that
-/// it breaks, and the problem.
+/// The description of an image: `link`, or its type, its size in pixels and its bytes; or else the rule that it breaks, and the problem.
 pub(crate) type Image = Result<Value, (&'static str, String)>;
 
-/// A link of the web, or a data URI that declares its media type.
+/// Reads an http or https link, or a data URI that declares its media type.
 pub(crate) fn link_or_data(text: &str) -> Image {
     if encoding::is_web(text) {
         return Ok(json!({"link": true}));
@@ -25,7 +24,7 @@ pub(crate) fn link_or_data(text: &str) -> Image {
     declared_as(&declared, read(&bytes)?)
 }
 
-/// Base64 without anything before it.
+/// Reads base64 without a prefix.
 pub(crate) fn base64(text: &str) -> Image {
     if text.starts_with("data:") {
         return Err((
@@ -37,7 +36,7 @@ pub(crate) fn base64(text: &str) -> Image {
     read(&bytes)
 }
 
-/// Bytes that have to be an image; `alpha` if it is a PNG whose pixels can be transparent.
+/// Reads bytes that must be an image; `alpha` is true for a PNG whose pixels can be transparent.
 pub(crate) fn read(bytes: &[u8]) -> Image {
     let problem = || ("image-data", "the bytes are no image".to_owned());
     let media_type = match bytes {
@@ -50,7 +49,7 @@ pub(crate) fn read(bytes: &[u8]) -> Image {
         .filter(|size| size.0 > 0 && size.1 > 0)
         .ok_or_else(problem)?;
     let (short, long) = (width.min(height), width.max(height));
-    // The colour type is behind size and depth.
+    // The colour type follows size and depth.
     let alpha = media_type == "image/png" && bytes.get(25).is_some_and(|kind| kind & 4 == 4);
     Ok(json!({
         "type": media_type, "width": width, "height": height, "bytes": bytes.len(), "short": short,
@@ -58,7 +57,7 @@ pub(crate) fn read(bytes: &[u8]) -> Image {
     }))
 }
 
-/// The image, if it is of the media type that it is declared as.
+/// The image, if its media type is the declared one.
 pub(crate) fn declared_as(declared: &str, image: Value) -> Image {
     let expected = if declared == "image/jpg" {
         "image/jpeg"

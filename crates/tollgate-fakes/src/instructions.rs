@@ -1,4 +1,4 @@
-//! Which scenario applies to an exchange: that of the request, else what a test has set or queued.
+//! Chooses the scenario of an exchange: that of the request, otherwise the one that a test has set or queued.
 
 use std::time::Instant;
 
@@ -12,11 +12,11 @@ use crate::shared::Shared;
 use crate::tables::request_read::Accepted;
 use crate::work_plan::WorkPlan;
 
-/// What is decided for an exchange before anything is done.
+/// The decisions for an exchange, made before any work is done.
 pub(crate) struct Instructions {
-    /// How the exchange goes.
+    /// The scenario of the exchange.
     pub(crate) scenario: Scenario,
-    /// How requested work goes.
+    /// The plan for the requested work.
     pub(crate) plan: WorkPlan,
 }
 
@@ -62,7 +62,7 @@ impl Instructions {
     }
 }
 
-/// The directives of the request itself: its header, or every `[[fake:…]]` of its text.
+/// The directives of the request itself: its header, or every `[[fake:…]]` in its text.
 fn directives(request: &ReceivedRequest, text: &str) -> OrRejected<Vec<Directive>> {
     let found = match request.header("x-fake") {
         Some(header) => header.parse().map(|header| vec![header]),
@@ -86,8 +86,8 @@ fn count_text(shared: &Shared, text: &str, own: &[Directive]) -> u32 {
     *count
 }
 
-/// Counts a request about an existing task or file. Gives the directives of the request that started
-/// it, and the number of requests of this stage.
+/// Counts a request about an existing task or file. Returns the directives of the request that started the work, and the number of this request
+/// within its step.
 fn count_request(
     shared: &Shared,
     request: &ReceivedRequest,
@@ -101,7 +101,7 @@ fn count_request(
     let mut found = (Vec::new(), 0);
     for name in &media.tasks {
         let own_id = tasks.id_of(name).map(str::to_owned);
-        // Some providers take either id in the same field.
+        // Some providers accept either id in the same field.
         let id = own_id.or_else(|| (!media.external).then(|| name.clone()));
         let Some(task) = id.and_then(|id| tasks.get(&id)) else {
             continue;

@@ -58,7 +58,7 @@ struct Arguments {
     files_port: Option<u16>,
 }
 
-/// Reads the name of a provider; the help lists them.
+/// The parser for the name of a provider; the help lists the names.
 fn providers() -> impl clap::builder::TypedValueParser<Value = Provider> {
     let names = PossibleValuesParser::new(Provider::all().map(Provider::name));
     names.try_map(|name| name.parse::<Provider>())
@@ -83,7 +83,7 @@ async fn main() -> std::io::Result<()> {
         files_address: arguments
             .files_port
             .map(|port| SocketAddr::from((arguments.address, port))),
-        // A program has no one to report them to.
+        // A program has no test that could inspect the requests.
         remember: 0,
     };
     let fake = tollgate_fakes::start(arguments.provider, options).await?;

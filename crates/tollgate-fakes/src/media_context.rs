@@ -1,4 +1,4 @@
-//! What a request for media can use while it is answered: new ids, links, the task queue.
+//! The state that a request for media uses while its response is generated: new ids, links, the task queue.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use crate::work_plan::WorkPlan;
 
 type Run = Box<dyn FnOnce(&MediaContext<'_>) -> OrRejected<MediaResponse> + Send>;
 
-/// A request in order.
+/// An accepted request.
 pub(crate) struct MediaRequest {
     pub(crate) stage: Stage,
-    /// Where directives may stand.
+    /// The text in which directives may occur.
     pub(crate) text: String,
-    /// The tasks that it is about.
+    /// The ids of the tasks that the request is about.
     pub(crate) tasks: Vec<String>,
     /// Whether `tasks` are ids that the client has chosen.
     pub(crate) external: bool,
@@ -30,7 +30,7 @@ pub(crate) struct MediaRequest {
 }
 
 impl MediaRequest {
-    /// A request about tasks that there are.
+    /// A request about existing tasks.
     pub(crate) fn about(
         stage: Stage,
         tasks: Vec<String>,
@@ -46,11 +46,11 @@ impl MediaRequest {
     }
 }
 
-/// What a request can reach while it is answered.
+/// The state that is available while the response to a request is generated.
 pub(crate) struct MediaContext<'a> {
     shared: &'a Shared,
     pub(crate) plan: WorkPlan,
-    /// Different for every request of the process.
+    /// A number that is unique among the requests of the process.
     pub(crate) number: u64,
     /// The id of the request.
     pub(crate) request: String,
@@ -70,7 +70,7 @@ impl<'a> MediaContext<'a> {
         }
     }
 
-    /// Sixteen letters that nobody guesses, different each time.
+    /// Sixteen hexadecimal digits that cannot be guessed, different each time.
     pub(crate) fn hex(&self) -> String {
         let nth = self.response.get();
         self.response.set(nth + 1);
@@ -78,7 +78,7 @@ impl<'a> MediaContext<'a> {
         format!("{:016x}", mix(seed))
     }
 
-    /// An id of the usual form.
+    /// An id in the form of a UUID.
     pub(crate) fn uuid(&self) -> String {
         let (a, b) = (self.hex(), self.hex());
         let (first, second, third) = (&a[..8], &a[8..12], &a[13..]);
@@ -92,7 +92,7 @@ impl<'a> MediaContext<'a> {
         format!("8{:017}", number % 100_000_000_000_000_000)
     }
 
-    /// Puts a file where a link leads to it.
+    /// Stores a file and returns the link to it.
     pub(crate) fn link(&self, recipe: FileRecipe) -> String {
         self.link_of(recipe, &self.plan)
     }
@@ -109,20 +109,20 @@ impl<'a> MediaContext<'a> {
         address
     }
 
-    /// What stands at the path of a result.
+    /// The response for the path of a result.
     pub(crate) fn fetch(&self, path: &str) -> MediaResponse {
         let files = self.shared.files();
         let link = files.get(path);
         link.map_or_else(result_files::missing, |link| link.response(self.now))
     }
 
-    /// Begins a task.
+    /// Starts a task.
     pub(crate) fn begin(&self, id: &str, kept: Value) {
         let task = Task::new(id.to_owned(), kept, self.number, self.plan.clone());
         self.tasks(|tasks| tasks.add(task));
     }
 
-    /// Where clients reach the fake, without a slash at the end.
+    /// The fake's origin as seen by clients, without a slash at the end.
     pub(crate) fn origin(&self) -> &str {
         &self.shared.public_url
     }
@@ -132,7 +132,7 @@ impl<'a> MediaContext<'a> {
         read(&mut self.shared.tasks())
     }
 
-    /// Reads or changes a task; `None` if none has this id.
+    /// Reads or changes a task; `None` if no task has this id.
     pub(crate) fn with_task<T>(
         &self,
         id: &str,
@@ -145,7 +145,7 @@ impl<'a> MediaContext<'a> {
         })
     }
 
-    /// The links to the results of a task that has ended well: made once, the same ever after.
+    /// The links to the results of a task that has succeeded: created once, then always the same.
     pub(crate) fn results(
         &self,
         task: &mut Task,
@@ -159,12 +159,12 @@ impl<'a> MediaContext<'a> {
         task.results.clone()
     }
 
-    /// How long results are kept, if that was said.
+    /// How long results are kept. `None` if they do not expire.
     pub(crate) fn link_ttl(&self) -> Option<Duration> {
         self.shared.options.link_ttl
     }
 
-    /// Whether the result of a task that has ended is still there.
+    /// Whether the result of a task that has ended still exists.
     pub(crate) fn is_kept(&self, task: &Task) -> bool {
         let age = task.changed_at().elapsed().unwrap_or_default();
         self.link_ttl().is_none_or(|ttl| age < ttl)

@@ -1,4 +1,4 @@
-//! The answer to a request for media.
+//! The response to a request for media.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 
 use crate::media_files::Blob;
 
-/// What an answer holds.
+/// The body of a response.
 pub(crate) enum Content {
     Json(Value),
-    /// With its media type.
+    /// A file with its media type.
     File(&'static str, Blob),
     Nothing,
 }
 
-/// An answer.
+/// A response.
 pub(crate) struct MediaResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) content: Content,
-    /// How long it takes until it comes.
+    /// The delay before the response is sent.
     pub(crate) hold: Duration,
 }
 
@@ -61,7 +61,7 @@ impl MediaResponse {
         self
     }
 
-    /// An answer that comes when the work is done.
+    /// Delays the response until the work is done.
     pub(crate) fn after(mut self, work: Duration) -> Self {
         self.hold = work;
         self

@@ -1,39 +1,38 @@
-//! How a fake is set up.
+//! The options of a fake.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-/// How a fake is set up.
+/// The options of a fake.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it listens; port 0 takes a free one.
+    /// The address to listen on; port 0 selects a free port.
     pub address: SocketAddr,
-    /// The keys that it takes; any if there are none. For Kling `access:secret` is a pair that
-    /// tokens are signed with; without any key a token's signature is not checked.
+    /// The accepted keys; if empty, any key is accepted. For Kling, `access:secret` is a pair with which tokens are signed; without any key, a
+    /// token's signature is not checked.
     pub keys: Vec<String>,
-    /// How events are cut and joined on their way depends on it.
+    /// The seed for splitting and joining events in transmission.
     pub seed: u64,
-    /// Into how many pieces a text is cut at most.
+    /// The maximum number of pieces that a text is split into.
     pub chunks: usize,
     /// The pause between two pieces of a stream.
     pub delay: Duration,
-    /// Answers made before, for measuring: nothing is checked.
+    /// Sends prepared responses, for measuring: no request is checked.
     pub bench: Option<Bench>,
-    /// How long media take to be made.
+    /// The time that generating media takes.
     pub work: Duration,
-    /// The poll at which a task is done at the earliest, counted from 1.
+    /// The earliest poll at which a task is complete, counted from 1.
     pub polls: u32,
-    /// How large a result is at least, in bytes.
+    /// The minimum size of a result, in bytes.
     pub result_bytes: Option<u64>,
-    /// How long the links to results work; for ever if there is no time.
+    /// How long links to results stay valid. `None`: without limit.
     pub link_ttl: Option<Duration>,
-    /// Where clients reach the fake, for links to results, without a slash at the end; the address
-    /// that it listens on if there is none.
+    /// The URL at which clients reach the fake, for links to results, without a slash at the end. `None`: the address that the fake listens on.
     pub public_url: Option<String>,
-    /// One more address, to which the links to results lead instead: nothing else is served there,
-    /// and requests that bring a key are rejected, since it is not theirs to know.
+    /// Another address, to which the links to results lead instead: it serves nothing else, and requests with a key are rejected there, because that
+    /// server must not receive the key.
     pub files_address: Option<SocketAddr>,
-    /// How many requests [`crate::Fake::requests`] tells of: the latest.
+    /// The number of latest requests that [`crate::Fake::requests`] returns.
     pub remember: usize,
 }
 
@@ -57,11 +56,11 @@ impl Default for Options {
     }
 }
 
-/// How large prepared answers are.
+/// The size of prepared responses.
 #[derive(Debug, Clone)]
 pub struct Bench {
-    /// Bytes of text in an answer.
+    /// Bytes of text in a response.
     pub bytes: usize,
-    /// Into how many events a stream cuts them.
+    /// The number of events that the text of a stream is split into.
     pub chunks: usize,
 }

@@ -1,4 +1,4 @@
-//! Sizes in pixels.
+//! Parses and computes sizes in pixels.
 
 /// Width and height of `2048x1024`, or with another separator.
 pub(crate) fn parse(text: &str, separator: char) -> Option<(u32, u32)> {
@@ -10,19 +10,19 @@ pub(crate) fn parse(text: &str, separator: char) -> Option<(u32, u32)> {
     Some((number(width)?, number(height)?))
 }
 
-/// Width by height of `16:9`.
+/// The quotient of width and height of a ratio such as `16:9`.
 pub(crate) fn ratio(text: &str) -> Option<f64> {
     let (width, height) = text.split_once(':')?;
     let (width, height) = (width.parse::<f64>().ok()?, height.parse::<f64>().ok()?);
     (width > 0.0 && height > 0.0).then_some(width / height)
 }
 
-/// Pixels in all.
+/// The number of pixels.
 pub(crate) fn area(size: (u32, u32)) -> u64 {
     u64::from(size.0) * u64::from(size.1)
 }
 
-/// The longer side by the shorter.
+/// The longer side divided by the shorter one.
 pub(crate) fn stretch(size: (u32, u32)) -> f64 {
     let (width, height) = (f64::from(size.0), f64::from(size.1));
     width.max(height) / width.min(height)

@@ -1,4 +1,4 @@
-//! The providers, and what a fake does with a request: find its key, check it, read it.
+//! The providers, and the first steps of handling a request: find its key, check it, read the request.
 
 use std::str::FromStr;
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use crate::tables::request_read::Accepted;
 use crate::tables::scope::Scope;
 use crate::tables::spec::Spec;
 
-/// The kinds of providers, each with the file of its tables.
+/// Defines the kinds of providers, each with the file of its tables.
 macro_rules! providers {
     ($($(#[$doc:meta])* $name:ident $file:literal)*) => {
         /// A kind of provider.
@@ -48,9 +48,9 @@ providers! {
     Kling "kling"
     /// xAI: images, videos, speech.
     Xai "xai"
-    /// Replicate: whatever the models that it hosts generate.
+    /// Replicate: whatever media its hosted models generate.
     Replicate "replicate"
-    /// fal: the same.
+    /// fal: whatever media its hosted models generate.
     Fal "fal"
 }
 
@@ -101,7 +101,7 @@ impl Spec {
         request: &ReceivedRequest,
     ) -> Checked {
         if let Some(token) = Token::read(key).filter(|_| self.signed_tokens) {
-            // The newer APIs take plain keys alone.
+            // The newer APIs accept only plain keys.
             let checked = if request.path.starts_with("/v1/") {
                 token.check(keys, clock::milliseconds(SystemTime::now()) / 1000)
             } else {
@@ -121,7 +121,7 @@ impl Spec {
         Err(self.reject_request("key-refused", request))
     }
 
-    /// Checks a request whose key is good.
+    /// Checks a request whose key was accepted.
     pub(crate) fn read_request(
         &'static self,
         request: &Arc<ReceivedRequest>,

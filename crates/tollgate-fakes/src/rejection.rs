@@ -1,8 +1,8 @@
-//! Rejected requests.
+//! [`Rejection`]: why a request is rejected.
 
 use serde_json::Value;
 
-/// Why a request is rejected, as the provider puts it.
+/// Why a request is rejected, in the provider's terms.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rejection {
     pub(crate) status: u16,
@@ -11,11 +11,11 @@ pub(crate) struct Rejection {
     pub(crate) code: Option<&'static str>,
     pub(crate) param: Option<String>,
     pub(crate) message: String,
-    /// A name for the broken rule: shown in the header `x-fake-rule`.
+    /// The name of the broken rule: returned in the header `x-fake-rule`.
     pub(crate) rule: &'static str,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) details: Vec<Value>,
-    /// How the work went, and nothing that the request did wrong.
+    /// Whether the rejection reports the outcome of the work rather than an error in the request.
     pub(crate) is_outcome: bool,
 }
 

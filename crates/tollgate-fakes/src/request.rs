@@ -10,22 +10,22 @@ use crate::tokens::Tokens;
 /// A request that a fake has received.
 #[derive(Debug, Clone)]
 pub struct ReceivedRequest {
-    /// `GET`, `POST` …
+    /// The method: `GET`, `POST` …
     pub method: String,
-    /// Without the query.
+    /// The path, without the query.
     pub path: String,
-    /// What stands after `?`; empty if there is none.
+    /// The text after `?`; empty if there is none.
     pub query: String,
-    /// In the order in which they came.
+    /// The headers, in the order in which they arrived.
     pub headers: Vec<(String, String)>,
-    /// The body's JSON; null if it is none.
+    /// The body as JSON; null if it is not JSON.
     pub body: Value,
     /// The body's parts, if it is a form.
     pub parts: Vec<Part>,
     /// The rule by which the fake rejected the request, if it did.
     pub rejected_by: Option<&'static str>,
-    /// What the provider bills for it so far, if it is a chat of which something was generated: the usage, or what was sent of
-    /// a stream that ended early.
+    /// What the provider bills for the request so far, if it is a chat for which something was generated: the usage, or the part that was sent of a
+    /// stream that ended early.
     pub billed: Option<Tokens>,
 }
 
@@ -61,18 +61,18 @@ impl ReceivedRequest {
         request
     }
 
-    /// The token of the `Authorization` header with this scheme.
+    /// The token of the `Authorization` header, if it has this scheme.
     pub(crate) fn authorization(&self, scheme: &str) -> Option<&str> {
         let (known, token) = self.header("authorization")?.split_once(' ')?;
         known.eq_ignore_ascii_case(scheme).then(|| token.trim())
     }
 
-    /// The first value of the query with this name, decoded.
+    /// The first value of the query parameter with this name, decoded.
     pub(crate) fn query_value(&self, name: &str) -> Option<String> {
         self.query_values(name).into_iter().next()
     }
 
-    /// Every value of the query with this name, decoded.
+    /// Every value of the query parameter with this name, decoded.
     pub(crate) fn query_values(&self, name: &str) -> Vec<String> {
         let pairs = self.query.split('&');
         let pairs = pairs.filter_map(|pair| pair.split_once('='));
@@ -83,12 +83,12 @@ impl ReceivedRequest {
             .collect()
     }
 
-    /// Whether the content type is that of JSON.
+    /// Whether the content type is JSON.
     pub(crate) fn has_json(&self) -> bool {
         self.has_type("application/json")
     }
 
-    /// Whether the content type is that of a form with parts.
+    /// Whether the content type is `multipart/form-data`.
     pub(crate) fn has_form(&self) -> bool {
         self.has_type("multipart/form-data")
     }

@@ -1,4 +1,4 @@
-//! Responses to be sent, and how a scenario breaks them: truncated, reset, stalled, dripped.
+//! Prepares responses for sending, and breaks them as a scenario requires: truncated, reset, stalled, sent byte by byte.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,20 +17,20 @@ use crate::socket::Reset;
 
 type Headers = Vec<(&'static str, String)>;
 
-/// An answer on its way out.
+/// A response that is ready to be sent.
 pub(crate) struct OutgoingResponse {
     status: u16,
     headers: Headers,
     steps: Vec<Step>,
     delay: Duration,
-    /// How long it takes until the answer begins.
+    /// The delay before the response is sent.
     pub(crate) hold: Duration,
     /// What the provider bills for it, if it is a chat.
     pub(crate) bill: Option<Arc<Bill>>,
 }
 
 impl OutgoingResponse {
-    /// An answer of JSON that no scenario changes.
+    /// A JSON response that no scenario changes.
     pub(crate) fn json(status: u16, headers: Headers, body: Bytes) -> Self {
         Self::complete_body(status, "application/json", headers, &Blob::new(body))
     }
@@ -76,7 +76,7 @@ fn steps(blob: &Blob) -> Vec<Step> {
     steps
 }
 
-/// An answer in one piece, and what breaks it. `headers` are those of the provider.
+/// A complete response with the changes of the scenario. `headers` are those of the provider.
 pub(crate) fn complete(
     response: MediaResponse,
     headers: Headers,
@@ -137,7 +137,7 @@ fn broken(
     }
 }
 
-/// A stream, and what breaks it. `bill` is for what is sent of it.
+/// A streamed response with the changes of the scenario. `bill` records the sent bytes.
 pub(crate) fn stream(
     mut events: EventStream,
     headers: Headers,
@@ -207,7 +207,7 @@ pub(crate) fn stream(
 
 const PAGE: &[u8] = b"<!DOCTYPE html><html><head><title>Please sign in</title></head></html>\n";
 
-/// What a scenario changes in an answer whatever it holds.
+/// Applies the changes of a scenario that do not depend on the content of the response.
 pub(crate) fn apply_to_any(mut reply: OutgoingResponse, scenario: &Scenario) -> OutgoingResponse {
     let plain = |content_type: &str, body: &'static [u8]| {
         let blob = Blob::new(Bytes::from_static(body));
@@ -235,7 +235,7 @@ pub(crate) fn apply_to_any(mut reply: OutgoingResponse, scenario: &Scenario) -> 
     }
 }
 
-/// Every byte on its own.
+/// Splits a step into single bytes.
 fn drops(step: Step) -> Vec<Step> {
     match step {
         Step::Send(bytes) => {

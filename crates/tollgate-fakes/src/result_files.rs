@@ -1,4 +1,4 @@
-//! Result files that a fake serves itself, under unguessable addresses that can expire.
+//! Result files that a fake serves itself, under URLs that cannot be guessed and may expire.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -7,17 +7,17 @@ use crate::directive::Directive;
 use crate::media_files::FileRecipe;
 use crate::media_response::MediaResponse;
 
-/// What the paths of results begin with.
+/// The prefix of the paths of results.
 pub(crate) const PREFIX: &str = "/_files/";
 
 /// A result.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) recipe: FileRecipe,
-    /// How large it is at least.
+    /// The minimum size of the file, in bytes.
     pub(crate) bytes: Option<u64>,
     pub(crate) expires: Option<Instant>,
-    /// What the request that it was made for has said of it.
+    /// The directives, for later steps, of the request that generated the result.
     pub(crate) later: Vec<Directive>,
     fetched: u32,
 }
@@ -49,7 +49,7 @@ const EXPIRED: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>
 const MISSING: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>NoSuchKey</Code>\
     <Message>The specified key does not exist.</Message></Error>";
 
-/// What stands in the place of a file that is none.
+/// The response for a file that does not exist.
 pub(crate) fn missing() -> MediaResponse {
     MediaResponse::text(404, "application/xml", MISSING)
 }
@@ -68,7 +68,7 @@ impl Files {
         self.0.get(path.strip_prefix(PREFIX)?)
     }
 
-    /// What was said of the result at a path, and the number request for it this is.
+    /// Counts a request for the result at a path; returns the result's directives, and the number of requests so far.
     pub(crate) fn count_fetch(&mut self, path: &str) -> Option<(Vec<Directive>, u32)> {
         let link = self.0.get_mut(path.strip_prefix(PREFIX)?)?;
         link.fetched += 1;

@@ -1,6 +1,6 @@
-//! Numbers that look random and depend on the seed alone.
+//! Pseudo-random numbers that depend only on the seed.
 
-/// A generator of the splitmix kind.
+/// A SplitMix64 generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -21,14 +21,14 @@ impl Rng {
     }
 }
 
-/// Spreads the bits of a number over the whole of it.
+/// Mixes the bits of a number.
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// A hash of a text that stays the same from run to run.
+/// A hash of a text that is the same in every run.
 pub(crate) fn hash(text: &str) -> u64 {
     let begin = 0xcbf2_9ce4_8422_2325_u64;
     let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -1,9 +1,8 @@
-//! A small value that a JSON Schema allows, in either dialect: the fake models' arguments and
-//! structured answers.
+//! Generates a small value that a JSON Schema allows, in either dialect: the arguments and structured output of the fake models.
 
 use serde_json::{Map, Value, json};
 
-/// How deep a schema is followed before a recursion ends with the smallest value.
+/// The maximum depth to which a schema is followed; at that depth a recursion ends with the smallest value.
 const DEEPEST: usize = 8;
 
 /// A value for `schema`. `turn` makes the values of several calls differ.
@@ -52,7 +51,7 @@ impl Sampler<'_> {
         }
     }
 
-    /// What a `$ref` of this document points to.
+    /// The schema that a `$ref` within this document refers to.
     fn target(&self, schema: &Value) -> Option<Value> {
         let path = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(path).cloned()
@@ -90,7 +89,7 @@ impl Sampler<'_> {
         high.map_or(preferred, |high| preferred.min(high))
     }
 
-    /// A string with a quote and a letter outside of ASCII, unless the format says otherwise.
+    /// A string with a quote and a letter outside ASCII, unless the format requires another.
     fn string(&self, schema: &Value, name: &str) -> String {
         let format = schema.get("format").and_then(Value::as_str);
         let text = match format.unwrap_or_default() {
@@ -116,7 +115,7 @@ fn integer(schema: &Value, keys: &[&str]) -> Option<usize> {
     found.as_u64().or(written).map(|n| n as usize)
 }
 
-/// The type in small letters; of several the first that is not null.
+/// The type in lower case; if there are several, the first that is not null.
 fn kind(schema: &Value) -> String {
     let name = match schema.get("type") {
         Some(Value::String(name)) => name.as_str(),
@@ -131,7 +130,7 @@ fn kind(schema: &Value) -> String {
     name.to_ascii_lowercase()
 }
 
-/// The parts of an `allOf` as one schema.
+/// Merges the parts of an `allOf` into one schema.
 fn merged(parts: &[Value]) -> Value {
     let mut all = Map::new();
     for (key, value) in parts.iter().filter_map(Value::as_object).flatten() {

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// What makes a scenario of the text after `=`.
+/// Creates a scenario from the text after `=`.
 type Make = fn(Option<&str>) -> Option<Scenario>;
 
 /// Scenarios by their names: without a value, or with a number that has a default.
@@ -11,11 +11,11 @@ macro_rules! scenarios {
         $(#[$doc:meta])*
         $name:literal $variant:ident $({ $field:ident: $type:ty = $default:expr, $unit:literal })?
     )*) => {
-        /// How a fake answers a request that it does not reject.
+        /// How a fake handles a request that it does not reject.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Scenario {
             $($(#[$doc])* $variant $({ #[doc = $unit] $field: $type })?,)*
-            /// An error with this status in the provider's own form, or with this body.
+            /// An error with this status in the provider's own format, or with this body.
             Status(u16, Option<String>),
             /// The key is rejected: every key, or only this one.
             KeyRefused {
@@ -24,7 +24,7 @@ macro_rules! scenarios {
             },
             /// The request is carried out, but the response is lost: a reset, or nothing at all.
             LostAnswer {
-                /// Nothing instead of a reset.
+                /// Whether nothing is sent instead of a reset.
                 hang: bool,
             },
         }
@@ -42,7 +42,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
-    /// As the real provider does.
+    /// Behaves like the real provider.
     "normal" Normal
     /// Too many requests; try again later.
     "rate-limited" RateLimited { retry_after: u64 = 1, "Seconds." }
@@ -50,15 +50,15 @@ scenarios! {
     "quota-exhausted" QuotaExhausted
     /// The provider does not know the model.
     "model-missing" ModelMissing
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     "overloaded" Overloaded
-    /// Status 200 with a page of HTML.
+    /// Status 200 with an HTML page.
     "html-200" Html200
-    /// Status 200 with nothing.
+    /// Status 200 with an empty body.
     "empty-body" EmptyBody
-    /// JSON ends in the middle; a stream ends inside of an event.
+    /// JSON is cut in the middle; a stream ends inside an event.
     "truncated-json" TruncatedJson
-    /// The right body as `text/plain`.
+    /// The correct body with the content type `text/plain`.
     "wrong-content-type" WrongContentType
     /// The first string of the body is not UTF-8.
     "invalid-utf8" InvalidUtf8
@@ -68,51 +68,51 @@ scenarios! {
     "huge-event" HugeEvent { bytes: usize = 32 << 20, "Bytes of text." }
     /// The connection is reset before the head of the response.
     "reset-before-head" ResetBeforeHead
-    /// The connection is reset after so many events; half-way if there are none.
+    /// The connection is reset after that many events; half-way if the response has no events.
     "reset-mid-body" ResetMidBody { after: usize = 2, "Events that are sent." }
-    /// The stream ends without its last event; JSON ends in the middle.
+    /// The stream ends without its last event; JSON is cut in the middle.
     "no-end" NoEnd
     /// An error event in the middle of the stream.
     "error-event" ErrorEvent
     /// Status 200, then an error as the first event.
     "error-first" ErrorFirst
-    /// One byte at a time.
+    /// Sends one byte at a time.
     "drip" Drip { ms: u64 = 1, "Milliseconds between two bytes." }
-    /// After so many events nothing more is sent, and the connection stays open.
+    /// After that many events nothing more is sent, and the connection stays open.
     "stall" Stall { after: usize = 2, "Events that are sent." }
-    /// The stream goes on until the client disconnects.
+    /// The stream continues until the client disconnects.
     "endless" Endless
-    /// After the beginning nothing comes but comments, for ever.
+    /// After the beginning only comments are sent, without end.
     "pings" Pings
-    /// No usage anywhere.
+    /// No response or event contains usage.
     "no-usage" NoUsage
     /// Every number of the usage is negative.
     "negative-usage" NegativeUsage
-    /// Every number of the usage is near the largest of 64 bits.
+    /// Every number of the usage is near the maximum of 64 bits.
     "absurd-usage" AbsurdUsage
-    /// There is never a response.
+    /// No response is ever sent.
     "hang" Hang
     /// The model refuses.
     "refusal" Refusal
-    /// The content filter cuts the output; it rejects generated media.
+    /// The content filter cuts off the output; it rejects generated media.
     "content-filter" ContentFilter
     /// The prompt is blocked.
     "blocked" Blocked
     /// The output ends at the limit of tokens.
     "length-stop" LengthStop
-    /// The connection is closed in good order without a response.
+    /// The connection is closed cleanly without a response.
     "close-without-answer" CloseWithoutAnswer
     /// Media: the work fails.
     "fail" Fail
     /// Media: the work is not done in time.
     "expire" Expire
-    /// Media: not all requested results are good.
+    /// Media: not all requested results are generated.
     "partial" Partial { count: usize = 1, "Good results." }
-    /// Media: the task ends at this poll, not before.
+    /// Media: the task ends at this poll, not earlier.
     "polls" Polls { count: u32 = 3, "Counted from 1." }
-    /// Media: how long the work takes.
+    /// Media: the duration of the work.
     "work-ms" Work { ms: u64 = 100, "Milliseconds." }
-    /// Media: how large a result is at least.
+    /// Media: the minimum size of a result.
     "result-bytes" ResultBytes { bytes: u64 = 64 << 20, "Bytes of the file." }
 }
 
@@ -130,14 +130,14 @@ impl Scenario {
         )
     }
 
-    /// One of each, with the values that a name without a value stands for.
+    /// One scenario of each kind, with the values that a name without a value implies.
     pub fn all() -> Vec<Self> {
         let names = NAMES.iter();
         names.filter_map(|(_, make)| make(None)).collect()
     }
 }
 
-/// `503` or `503,{"any":"body"}`.
+/// Parses `503` or `503,{"any":"body"}`.
 fn status(value: Option<&str>) -> Option<Scenario> {
     let value = value.unwrap_or("500");
     let (status, body) = match value.split_once(',') {
@@ -156,7 +156,7 @@ fn number<T: FromStr>(value: Option<&str>, default: T) -> Option<T> {
 impl FromStr for Scenario {
     type Err = String;
 
-    /// Reads `NAME` or `NAME=VALUE`; `ResetMidBody`, `reset_mid_body` and `reset-mid-body` are one.
+    /// Parses `NAME` or `NAME=VALUE`; `ResetMidBody`, `reset_mid_body` and `reset-mid-body` are equivalent.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value)),

@@ -1,4 +1,4 @@
-//! What the connections of a fake share: its log of requests, its tasks, its result files.
+//! The state that all connections of a fake share: its log of requests, its tasks, its result files.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,17 +17,17 @@ use crate::tasks::Tasks;
 use crate::tokens::Tokens;
 use crate::work_plan::WorkPlan;
 
-/// What the connections of a fake share.
+/// The state that all connections of a fake share.
 pub(crate) struct Shared {
     pub(crate) options: Options,
     pub(crate) open: Arc<AtomicUsize>,
-    /// Which of the fakes of this process it is, so that no two make the same ids.
+    /// The number of the fake within this process, so that no two fakes generate the same ids.
     pub(crate) instance: u64,
-    /// Where clients reach it, without a slash at the end.
+    /// The URL at which clients reach the fake, without a slash at the end.
     pub(crate) public_url: String,
-    /// Where its results are, without a slash at the end.
+    /// The URL of the fake's results, without a slash at the end.
     pub(crate) files_url: String,
-    /// A seed that nobody guesses.
+    /// A seed that cannot be guessed.
     pub(crate) secret: u64,
     serial: AtomicU64,
     state: Mutex<State>,
@@ -35,10 +35,10 @@ pub(crate) struct Shared {
     files: Mutex<Files>,
 }
 
-/// How many fakes this process has started.
+/// The number of fakes that this process has started.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
-/// A request, and what became of it.
+/// A request and its outcome.
 pub(crate) struct LoggedRequest {
     pub(crate) request: Arc<ReceivedRequest>,
     pub(crate) rejected_by: OnceLock<&'static str>,
@@ -57,7 +57,7 @@ pub(crate) struct State {
     pub(crate) requests: VecDeque<Arc<LoggedRequest>>,
     pub(crate) set: HashMap<Stage, Scenario>,
     pub(crate) queue: HashMap<Stage, VecDeque<Scenario>>,
-    /// How often each text with a directive for its first requests was received.
+    /// The number of requests received with each text that contains a directive for its first requests.
     pub(crate) counts: HashMap<u64, u32>,
 }
 
@@ -83,7 +83,7 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Held for a moment only, and never while waiting for anything but [`Shared::files`].
+    /// Locks the tasks. The lock is held for a moment only, and never while waiting for anything but [`Shared::files`].
     pub(crate) fn tasks(&self) -> MutexGuard<'_, Tasks> {
         lock(&self.tasks)
     }
@@ -102,7 +102,7 @@ impl Shared {
         (self.instance << 32) + serial
     }
 
-    /// What is billed so far: models and tokens.
+    /// The bills so far: models and tokens.
     pub(crate) fn bills(&self) -> Vec<(String, Tokens)> {
         let state = self.state();
         let billed = state.requests.iter().filter_map(|logged| {

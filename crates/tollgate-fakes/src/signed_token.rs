@@ -1,4 +1,4 @@
-//! Tokens: JSON web tokens signed with HMAC-SHA-256 (RFC 7519, RFC 2104).
+//! Checks signed tokens: JSON web tokens with HMAC-SHA-256 (RFC 7519, RFC 2104).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,13 +12,13 @@ type Invalid = (&'static str, &'static str, &'static str);
 pub(crate) struct Token {
     header: Value,
     claims: Value,
-    /// What is signed.
+    /// The signed part of the token.
     signed: String,
     signature: Vec<u8>,
 }
 
 impl Token {
-    /// Reads what has the form of a token.
+    /// Parses a text in the form of a token.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let (signed, signature) = text.rsplit_once('.')?;
         let (header, claims) = signed.split_once('.')?;
@@ -35,8 +35,8 @@ impl Token {
         })
     }
 
-    /// Checks it at the time `now`, in seconds since 1970, against keys written `access:secret`.
-    /// The signature counts if there are keys.
+    /// Checks the token at the time `now`, in seconds since 1970, against keys written `access:secret`. The signature is checked only if there are
+    /// keys.
     pub(crate) fn check(&self, keys: &[String], now: u64) -> Result<(), Invalid> {
         if self.header["alg"] != "HS256" || self.header["typ"] != "JWT" {
             return Err((
@@ -77,7 +77,7 @@ impl Token {
     }
 }
 
-/// HMAC-SHA-256.
+/// Computes HMAC-SHA-256.
 fn hmac(key: &[u8], message: &[u8]) -> [u8; 32] {
     let mut block = [0; 64];
     if key.len() > block.len() {

@@ -9,12 +9,12 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Says how its connection ends.
+/// Decides how its connection ends.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reset(Arc<AtomicBool>);
 
 impl Reset {
-    /// From now on the end of the connection is a reset.
+    /// Makes the end of the connection a reset.
     pub(crate) fn arm(&self) {
         self.0.store(true, Ordering::SeqCst);
     }
@@ -39,7 +39,7 @@ impl Socket {
 impl Drop for Socket {
     fn drop(&mut self) {
         if self.is_armed() {
-            // A connection that is gone already needs no reset.
+            // If the connection has ended already, no reset is needed.
             self.stream.set_zero_linger().unwrap_or_default();
         }
     }

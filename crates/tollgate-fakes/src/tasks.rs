@@ -13,28 +13,28 @@ use crate::work_plan::{Outcome, WorkPlan};
 #[derive(Debug)]
 pub(crate) struct Task {
     pub(crate) id: String,
-    /// What the provider wants to know of it later.
+    /// The values of the request that the provider stores for later responses.
     pub(crate) kept: Value,
-    /// Different for every task.
+    /// A number that is unique among the tasks.
     pub(crate) number: u64,
     pub(crate) created_at: SystemTime,
     pub(crate) plan: WorkPlan,
-    /// Links to its results, once there are some.
+    /// The links to the results, after they were generated.
     pub(crate) results: Vec<String>,
     started: Instant,
     polls: Vec<Instant>,
-    /// How many requests of other kinds were about it.
+    /// The number of requests about the task for each other step.
     others: HashMap<Stage, u32>,
     cancelled: bool,
-    /// When it was seen to have ended.
+    /// The time when the end of the task was first observed.
     ended: Option<(Instant, SystemTime)>,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskState {
     Queued,
-    /// Percent.
+    /// Running, with the progress in percent.
     Running(u8),
     Ended(Outcome),
     Cancelled,
@@ -57,7 +57,7 @@ impl Task {
         }
     }
 
-    /// How far it is now.
+    /// The current state.
     pub(crate) fn state(&mut self, now: Instant) -> TaskState {
         if self.cancelled {
             return TaskState::Cancelled;
@@ -90,18 +90,18 @@ impl Task {
         TaskState::Running(by_polls.max(1).min(by_time).min(99) as u8)
     }
 
-    /// When it ended, or the present.
+    /// The time when the task ended, or the current time if it has not.
     pub(crate) fn changed_at(&self) -> SystemTime {
         self.ended.map_or_else(SystemTime::now, |(_, at)| at)
     }
 
-    /// Ends it before its time.
+    /// Cancels the task.
     pub(crate) fn cancel(&mut self) {
         self.cancelled = true;
         self.ended = Some((Instant::now(), SystemTime::now()));
     }
 
-    /// Notes a request about it: the number of its kind.
+    /// Records a request about the task; returns its number among those of the same step.
     pub(crate) fn count_request(&mut self, stage: Stage, now: Instant) -> u32 {
         if stage == Stage::Poll {
             self.polls.push(now);
@@ -113,12 +113,12 @@ impl Task {
     }
 }
 
-/// All tasks.
+/// All tasks of a fake.
 #[derive(Debug, Default)]
 pub(crate) struct Tasks {
     by_id: HashMap<String, Task>,
     by_external: HashMap<String, String>,
-    /// In the order in which they came.
+    /// The ids in the order of their creation.
     ids: Vec<String>,
 }
 
@@ -137,7 +137,7 @@ impl Tasks {
         self.ids.retain(|known| known != id);
     }
 
-    /// Notes the client's own id of a task; false if it has that of another already.
+    /// Stores the client's own id of a task; returns false if another task has that id already.
     pub(crate) fn name(&mut self, external: &str, id: &str) -> bool {
         let free = !self.by_external.contains_key(external);
         if free {
@@ -146,7 +146,7 @@ impl Tasks {
         free
     }
 
-    /// The task that has this id of the client's.
+    /// The id of the task with this id of the client's.
     pub(crate) fn id_of(&self, external: &str) -> Option<&str> {
         self.by_external.get(external).map(String::as_str)
     }
@@ -156,7 +156,7 @@ impl Tasks {
         &self.ids
     }
 
-    /// When each task was asked about, the oldest first.
+    /// The times when each task was polled, the oldest task first.
     pub(crate) fn polls(&self) -> Vec<(String, Vec<Instant>)> {
         let tasks = self.ids.iter().filter_map(|id| self.by_id.get(id));
         tasks
@@ -188,23 +188,23 @@ impl Tasks {
     }
 }
 
-/// How the tasks of a fake were polled.
+/// Statistics on how the tasks of a fake were polled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PollReport {
-    /// Tasks that were started.
+    /// The number of tasks that were started.
     pub tasks: usize,
-    /// Those of them that were seen to have ended.
+    /// The number of tasks whose end was observed.
     pub ended: usize,
-    /// Polls of all tasks.
+    /// The number of polls of all tasks.
     pub polls: usize,
     /// The times between two polls of the same task.
     pub gaps: Distribution,
-    /// How long after its work was done the end of a task was seen.
+    /// The delays between the end of a task's work and the observation of it.
     pub late: Distribution,
 }
 
 impl PollReport {
-    /// The same as JSON, times in milliseconds.
+    /// The report as JSON, times in milliseconds.
     pub(crate) fn json(&self) -> Value {
         json!({
             "tasks": self.tasks, "ended": self.ended, "polls": self.polls,
@@ -225,14 +225,14 @@ impl fmt::Display for PollReport {
     }
 }
 
-/// How some times spread; all are zero if there are none.
+/// The distribution of times; all values are zero if there are no times.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Distribution {
     /// The shortest.
     pub min: Duration,
-    /// Half of them are no longer than this.
+    /// Half of the times are no longer than this.
     pub median: Duration,
-    /// Of a hundred, one is longer than this.
+    /// One in a hundred times is longer than this.
     pub p99: Duration,
     /// The longest.
     pub max: Duration,

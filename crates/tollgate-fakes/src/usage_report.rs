@@ -1,4 +1,4 @@
-//! The usage APIs of OpenAI and Anthropic: what was billed, by model and day. One day is a page.
+//! The usage APIs of OpenAI and Anthropic: the billed tokens, by model and day. Each page contains one day.
 //! <https://platform.openai.com/docs/api-reference/usage/completions>
 //! <https://docs.anthropic.com/en/api/admin-api/usage-cost/get-messages-usage-report>
 
@@ -17,7 +17,7 @@ const OPENAI: &str = "/organization/usage/completions";
 const ANTHROPIC: &str = "/v1/organizations/usage_report/messages";
 const SECONDS_OF_DAY: i64 = 86_400;
 
-/// Answers a request of a usage API. `None` if it is another request.
+/// The response to a request to a usage API. `None` if it is another request.
 pub(crate) fn answer(shared: &Shared, request: &ReceivedRequest) -> Option<OrRejected<Value>> {
     let is_openai = request.path.ends_with(OPENAI);
     if !is_openai && !request.path.ends_with(ANTHROPIC) {
@@ -114,7 +114,7 @@ fn parameter(request: &ReceivedRequest, name: &str) -> Option<String> {
     Some(value.replace("%3A", ":"))
 }
 
-/// The days since 1970 of seconds or of a time in text.
+/// The number of days since 1970, of a time given in seconds or as text.
 fn day(text: &str) -> Option<i64> {
     let seconds = match text.parse::<i64>() {
         Ok(seconds) => seconds,

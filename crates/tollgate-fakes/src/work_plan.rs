@@ -1,4 +1,4 @@
-//! How a piece of media work goes: its outcome, duration, polls and the size of its results.
+//! The plan of a piece of media work: its outcome, duration, polls and the size of its results.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) enum Outcome {
     /// Moderation rejects the result.
     Filtered,
     Failed,
-    /// Not done in time.
+    /// The work was not done in time.
     Expired,
 }
 
@@ -32,14 +32,14 @@ impl Outcome {
     }
 }
 
-/// What is decided for a piece of work when it is requested.
+/// The plan of a piece of work, determined when it is requested.
 #[derive(Debug, Clone)]
 pub(crate) struct WorkPlan {
     pub(crate) outcome: Outcome,
     /// The first poll at which a task can have ended.
     pub(crate) polls: u32,
     pub(crate) duration: Duration,
-    /// How many results are good; `None` if all are.
+    /// The number of results that are generated; `None` if all are.
     pub(crate) partial: Option<usize>,
     /// The smallest size of a result in bytes.
     pub(crate) bytes: Option<u64>,
@@ -59,7 +59,7 @@ impl WorkPlan {
         }
     }
 
-    /// Applies a scenario; false if it says nothing of the work, but of the exchange.
+    /// Applies a scenario; returns false if it concerns the exchange rather than the work.
     pub(crate) fn apply(&mut self, scenario: &Scenario) -> bool {
         match scenario {
             Scenario::Blocked => self.outcome = Outcome::Blocked,
@@ -75,7 +75,7 @@ impl WorkPlan {
         true
     }
 
-    /// How many of the requested results are good.
+    /// The number of requested results that are generated.
     pub(crate) fn good(&self, requested: usize) -> usize {
         self.partial
             .map_or(requested, |partial| partial.min(requested))

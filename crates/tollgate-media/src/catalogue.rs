@@ -10,7 +10,7 @@ use crate::endpoint::{Endpoint, RequestLayout};
 use crate::family::AnyFamily;
 use crate::text;
 
-/// The built-in chat models, by the endpoint that errors name for them.
+/// The built-in chat models, by the endpoint that error messages name for them.
 const CHAT_MODELS: &[(Endpoint, &[&str])] = &[
     (
         Endpoint::ChatCompletions,
@@ -41,8 +41,8 @@ const CHAT_MODELS: &[(Endpoint, &[&str])] = &[
     (Endpoint::Responses, &["GPT-4o-image", "gpt-4-vision"]),
 ];
 
-/// Ids that clients derive from those of built-in models: names of versions, dates and `-latest`. `*` stands for any text. The
-/// first that fits counts; ids in the catalogue and patterns in the configuration come before these.
+/// Patterns of ids that clients derive from those of built-in models: names of versions, dates and `-latest`. `*` matches any text. The first match
+/// is used; ids in the catalogue and patterns in the configuration take precedence over these.
 const DERIVED_IDS: &[(&str, &str)] = &[
     (
         "claude-opus-4-*-thinking",
@@ -62,9 +62,9 @@ const DERIVED_IDS: &[(&str, &str)] = &[
     ("gpt-4o-20*", "gpt-4o"),
 ];
 
-/// Least similarity of the names that an error suggests, from 0 to 1.
+/// The minimum similarity of the names that an error suggests, from 0 to 1.
 const MIN_SIMILARITY: f64 = 0.6;
-/// Number of names that an error suggests at most.
+/// The maximum number of names that an error suggests.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// The longest model id that configuration may add, in bytes.
@@ -73,10 +73,10 @@ const NAME_MAX: usize = 128;
 /// A model id that configuration adds: a `[[model]]` table. It is an alias of the other model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExtraModel {
-    /// The new id, 1 to 128 printable characters without spaces. With a `*`, which stands for any text, every id that fits is an
-    /// alias of the chat model.
+    /// The new id, 1 to 128 printable characters without spaces. With a `*`, which matches any text, every id that matches is an alias of the chat
+    /// model.
     pub name: String,
-    /// The model whose rules it follows: a built-in model id, or a family's name (which means its first model).
+    /// The model whose rules the new id follows: a built-in model id, or a family's name (which means the family's first model).
     pub like: String,
 }
 
@@ -85,34 +85,34 @@ pub struct ExtraModel {
 pub struct TaskModel {
     /// The id that clients send.
     pub name: String,
-    /// The built-in id whose rules it follows: its own id, except for models that configuration adds.
+    /// The built-in id whose rules the model follows: its own id, except for models that configuration adds.
     pub base_model: &'static str,
-    /// The built-in id by which prices, channels and keys know it: its own id, unless that is an alias.
+    /// The built-in id under which prices, channels and keys list the model: its own id, unless that is an alias.
     pub first_name: &'static str,
-    /// The family that declares its parameters.
+    /// The family that declares the model's parameters.
     pub family: AnyFamily,
 }
 
 /// A chat model.
 #[derive(Clone, Copy)]
 struct ChatModel {
-    /// The endpoint that errors name for it.
+    /// The endpoint that error messages name for the model.
     endpoint: Endpoint,
-    /// As that of [`TaskModel`].
+    /// See [`TaskModel::first_name`].
     first_name: &'static str,
 }
 
-/// The names of a model in a request: an alias is its model, so that the configuration need not name it.
+/// The names of a model in a request. An alias is treated as its model, so the configuration need not list the alias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelName<'a> {
     /// The id in the request.
     pub own: &'a str,
-    /// The id by which prices, channels and keys know the model, unless they have an entry for `own`.
+    /// The id under which prices, channels and keys list the model, unless they have an entry for `own`.
     pub first: &'a str,
 }
 
 impl TaskModel {
-    /// Its names.
+    /// The model's names.
     pub fn names(&self) -> ModelName<'_> {
         ModelName {
             own: &self.name,
@@ -129,7 +129,7 @@ enum Entry {
 /// The known model ids. They are case-sensitive.
 pub struct Catalogue {
     entries: HashMap<String, Entry, RandomState>,
-    /// Patterns of ids that are aliases of a chat model. The first that fits counts.
+    /// Patterns of ids that are aliases of a chat model. The first match is used.
     patterns: Vec<(String, Entry)>,
 }
 
@@ -137,7 +137,7 @@ impl Catalogue {
     /// The built-in models and `extra`.
     ///
     /// # Errors
-    /// A sentence for the operator if an extra model has a bad name, a name already used, or an unknown `like`.
+    /// A sentence for the operator if an extra model has an invalid name, a name already used, or an unknown `like`.
     pub fn new(extra: &[ExtraModel]) -> Result<Self, String> {
         let mut entries = HashMap::default();
         for family in AnyFamily::all() {
@@ -182,7 +182,7 @@ impl Catalogue {
         Ok(Self { entries, patterns })
     }
 
-    /// The entry of a model id, or of the first pattern that it fits.
+    /// The entry of a model id, or of the first pattern that it matches.
     fn find(&self, model: &str) -> Option<&Entry> {
         let by_pattern = || {
             let mut patterns = self.patterns.iter();
@@ -194,7 +194,7 @@ impl Catalogue {
 
     /// The known ids that are most like `model`, which is not known.
     fn similar_ids(&self, model: &str) -> Vec<&str> {
-        // The time grows with the product of the lengths.
+        // Limits the time, which grows with the product of the lengths.
         let model: String = model.chars().take(NAME_MAX).collect();
         let similarity = |id: &str| strsim::normalized_damerau_levenshtein(&model, id);
         let ids = self.entries.keys().map(|id| (similarity(id), id.as_str()));
@@ -207,7 +207,7 @@ impl Catalogue {
     /// The image, video or speech model with that id, if `endpoint` serves it.
     ///
     /// # Errors
-    /// 404 if the id is unknown; 400 that names the right endpoint if another one serves the model.
+    /// 404 if the id is unknown; 400 that names the right endpoint if another endpoint serves the model.
     pub fn task_model(&self, model: &str, endpoint: Endpoint) -> Result<&TaskModel, ApiError> {
         match self.find(model) {
             Some(Entry::Task(found)) if found.family.endpoint() == endpoint.canonical() => {
@@ -357,7 +357,7 @@ fn resolve_like(
     }
 }
 
-/// Whether `id` fits `pattern`, in which `*` stands for any text.
+/// Whether `id` matches `pattern`, in which `*` matches any text.
 fn fits(id: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();

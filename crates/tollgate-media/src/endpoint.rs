@@ -2,26 +2,26 @@
 
 use std::fmt;
 
-/// An endpoint that takes requests for models. Displays as method and path.
+/// An endpoint that accepts requests for models. Displays as method and path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// Images from text, with or without reference images.
+    /// Generates images from text, with or without reference images.
     ImageGenerations,
-    /// Edits of images.
+    /// Edits images.
     ImageEdits,
     /// Chat completions, the main endpoint of most chat models.
     ChatCompletions,
     /// Chat models whose main endpoint is the Responses API.
     Responses,
-    /// Video.
+    /// Generates videos.
     VideoGenerations,
-    /// Video, at the path of OpenAI's API.
+    /// Generates videos, at the path of OpenAI's API.
     Videos,
-    /// Speech.
+    /// Generates speech.
     AudioSpeech,
-    /// Speech, with the field names of `/native/v1/audio/tts`.
+    /// Generates speech, with the field names of `/native/v1/audio/tts`.
     NativeSpeech,
-    /// Speech, with `task_type: "tts"` and its fields in `metadata`.
+    /// Generates speech, with `task_type: "tts"` and its fields in `metadata`.
     MultimodalAudio,
 }
 
@@ -47,7 +47,7 @@ impl RequestLayout {
 }
 
 impl Endpoint {
-    /// The path, such as `/v1/images/edits`. All are POST.
+    /// The path, such as `/v1/images/edits`. The method of all is POST.
     pub fn path(self) -> &'static str {
         match self {
             Self::ImageGenerations => "/v1/images/generations",
@@ -62,7 +62,7 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint of which this one is an alias; itself if it is none.
+    /// The endpoint of which this one is an alias; the endpoint itself if it is not an alias.
     pub fn canonical(self) -> Self {
         match self {
             Self::Videos => Self::VideoGenerations,
@@ -80,7 +80,7 @@ impl Endpoint {
         }
     }
 
-    /// The layout of its request bodies.
+    /// The layout of the endpoint's request bodies.
     pub fn request_layout(self) -> RequestLayout {
         match self {
             Self::NativeSpeech => RequestLayout::NativeSpeech,
@@ -89,12 +89,12 @@ impl Endpoint {
         }
     }
 
-    /// Whether it serves chat models.
+    /// Whether the endpoint serves chat models.
     pub fn is_chat(self) -> bool {
         matches!(self, Self::ChatCompletions | Self::Responses)
     }
 
-    /// The kind of its models, for error messages: `image`, `video`, …
+    /// The kind of the endpoint's models, for error messages: `image`, `video`, …
     pub fn noun(self) -> &'static str {
         match self {
             Self::ImageGenerations => "image",

@@ -19,7 +19,7 @@ use crate::response::format::ResponseFormat;
 use crate::response::{speech::SPEECH, video::VIDEO};
 use crate::{image, speech, video};
 
-/// A family of any kind. Two are equal if their names are.
+/// A family of any kind. Two families are equal if their names are equal.
 #[derive(Clone, Copy)]
 pub enum AnyFamily {
     /// Generates or edits images.
@@ -44,7 +44,7 @@ impl AnyFamily {
         Self::all().find(|family| family.name() == name)
     }
 
-    /// Its identifier: `like = …` in the configuration, the name of its docs page, `family` of stored jobs.
+    /// The family's identifier: `like = …` in the configuration, the name of its docs page, `family` of stored jobs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Image(family) => family.name,
@@ -53,17 +53,17 @@ impl AnyFamily {
         }
     }
 
-    /// Its display name.
+    /// The family's display name.
     pub fn title(self) -> &'static str {
         self.request_spec().title
     }
 
-    /// Its model ids, the primary one first.
+    /// The family's model ids, the primary one first.
     pub fn models(self) -> &'static [&'static str] {
         self.request_spec().models
     }
 
-    /// The id by which prices, channels and keys know the model with that id of this family.
+    /// The id under which prices, channels and keys list the model of this family with that id.
     pub(crate) fn first_name(self, id: &'static str) -> &'static str {
         let one_model = match self {
             Self::Image(family) => family.one_model,
@@ -73,12 +73,12 @@ impl AnyFamily {
         if one_model { self.models()[0] } else { id }
     }
 
-    /// Its own request fields in that layout: without the model field and those that every family has.
+    /// The family's own request fields in that layout: without the model field and the fields that every family has.
     pub fn fields(self, layout: RequestLayout) -> &'static [Field] {
         self.request_spec_for(layout).fields
     }
 
-    /// The kind of its results.
+    /// The kind of the family's results.
     pub fn kind(self) -> TaskKind {
         match self {
             Self::Image(_) => TaskKind::Image,
@@ -87,7 +87,7 @@ impl AnyFamily {
         }
     }
 
-    /// The endpoint that serves it; [`Endpoint::aliases`] has the alternatives.
+    /// The endpoint that serves the family; [`Endpoint::aliases`] lists the alternatives.
     pub fn endpoint(self) -> Endpoint {
         match self {
             Self::Image(family) => family.endpoint,
@@ -96,7 +96,7 @@ impl AnyFamily {
         }
     }
 
-    /// How long links to its results stay valid.
+    /// How long links to the results stay valid.
     pub fn link_ttl(self) -> LinkTtl {
         match self {
             Self::Image(family) => family.link_ttl,
@@ -114,7 +114,7 @@ impl AnyFamily {
         }
     }
 
-    /// The limits of its reference images.
+    /// The limits of the family's reference images.
     pub fn input_limits(self) -> InputLimits {
         self.request_spec().input_limits
     }
@@ -139,8 +139,7 @@ impl AnyFamily {
 
     /// Fills in a size that follows a reference image, and checks the job against its references' sizes.
     ///
-    /// `references` are in the job's order, `None` for those whose metadata is not known yet. May be called again when
-    /// more is known.
+    /// `references` are in the job's order, `None` for those whose metadata is not known yet. May be called again when more metadata is known.
     ///
     /// # Errors
     /// 400 if the references do not fit the job; 500 if the job is of another kind.
@@ -162,12 +161,12 @@ impl AnyFamily {
         }
     }
 
-    /// The JSON Schema of its request bodies in that layout.
+    /// The JSON Schema of the family's request bodies in that layout.
     pub fn schema(self, layout: RequestLayout) -> Value {
         body_schema(&self.request_spec_for(layout))
     }
 
-    /// Its page in docs/models/, in Markdown.
+    /// The family's page in docs/models/, in Markdown.
     pub fn page(self) -> String {
         match self {
             Self::Image(family) => image::page(family),
@@ -176,7 +175,7 @@ impl AnyFamily {
         }
     }
 
-    /// The JSON format of its receipts and records.
+    /// The JSON format of the family's receipts and records.
     pub fn response_format(self) -> &'static ResponseFormat {
         match self {
             Self::Image(family) => family.response,
@@ -195,7 +194,7 @@ impl AnyFamily {
         self.response_format().record(data)
     }
 
-    /// The record as batches and lists contain it: without the `{code, data}` envelope.
+    /// The record in the form in which batches and lists contain it: without the `{code, data}` envelope.
     pub fn bare_record(self, data: &RecordData<'_>) -> Value {
         self.response_format().bare_record(data)
     }
@@ -227,7 +226,7 @@ impl PartialEq for AnyFamily {
 impl Eq for AnyFamily {}
 
 impl fmt::Debug for AnyFamily {
-    /// The name only: the declaration is too long for a log line.
+    /// Writes only the name: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "AnyFamily({})", self.name())
     }

@@ -22,7 +22,7 @@ pub enum Job {
 }
 
 impl Job {
-    /// The kind of its results.
+    /// The kind of the job's results.
     pub fn kind(&self) -> TaskKind {
         match self {
             Self::Image(_) => TaskKind::Image,
@@ -43,7 +43,7 @@ impl Job {
         }
     }
 
-    /// The job of `kind` that [`Job::to_text`] wrote.
+    /// Parses the output of [`Job::to_text`] for a job of `kind`.
     ///
     /// # Errors
     /// If `text` is not the JSON of a job of `kind`.

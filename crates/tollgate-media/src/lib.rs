@@ -1,7 +1,6 @@
-//! The image, video and speech models: which request fields each takes, validation of requests, and the jobs that
-//! providers receive.
+//! The image, video and speech models: the request fields that each accepts, the validation of requests, and the jobs that providers receive.
 //!
-//! JSON in, a [`Job`] or an error for the client out; no tokio, no HTTP server, no SQL.
+//! The crate converts JSON to a [`Job`] or an error for the client. It uses no tokio, no HTTP server and no SQL.
 //!
 //! Layers, lowest first: [`input`] (reference images), [`fields`] (declarations of request fields), [`response`]
 //! (receipts and records), then [`image`], [`video`] and [`speech`] with one file per model family, then [`AnyFamily`],

@@ -1,4 +1,4 @@
-//! How long links to result files stay valid.
+//! [`LinkTtl`]: how long links to result files stay valid.
 
 /// Which of the two configured time-to-live values applies to a family's result links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,7 +16,7 @@ pub enum Units {
     Characters(u32),
 }
 
-/// What image, video and speech jobs have in common.
+/// The interface that image, video and speech jobs have in common.
 pub trait MediaJob {
     /// The model id as the client wrote it.
     fn model(&self) -> &str;

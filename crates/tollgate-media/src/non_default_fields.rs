@@ -1,4 +1,4 @@
-//! Which options of a job the client set to something other than their defaults.
+//! Determines which fields of a job the client set to values other than the defaults.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,8 +8,8 @@ use crate::family::AnyFamily;
 use crate::fields::field::{Field, FieldKind};
 use crate::media_job::MediaJob;
 
-/// The fields of `job` that differ from their defaults, by name, without the prompt, the size and the quantity (see
-/// [`MediaJob`] for those). A provider that does not support one of them changes what the client gets.
+/// The fields of `job` that differ from their defaults, by name, without the prompt, the size and the quantity (see [`MediaJob`] for those). If a
+/// provider does not support one of them, the client receives something else than it requested.
 pub fn non_default_fields<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
     let Some(family) = AnyFamily::by_name(job.family()) else {
         return Map::new();
@@ -30,7 +30,7 @@ pub fn non_default_fields<J: MediaJob + Serialize>(job: &J) -> Map<String, Value
     fields
 }
 
-/// The value that a job holds for a field that the request omits. `None` if it holds none.
+/// The value that a job has for a field that the request omits. `None` if it has no value.
 fn default_value(field: &Field) -> Option<Value> {
     match field.kind {
         FieldKind::Object(members) => {
@@ -42,7 +42,7 @@ fn default_value(field: &Field) -> Option<Value> {
     }
 }
 
-/// Fields that [`MediaJob`] reports by methods of their own.
+/// Fields that have methods of their own in [`MediaJob`].
 const SEPARATE: &[&str] = &["model", "prompt", "n", "seconds", "size", "images"];
 
 /// The declaration of the job field `name`, at the top level or in an object. Some are declared in camel case.

@@ -10,12 +10,12 @@ use crate::media_job::MediaJob;
 /// A validated request.
 #[derive(Debug, Clone)]
 pub struct Submission<J = Job> {
-    /// Its input images: references in order, then the mask. Their files are not checked against the family's limits
-    /// yet ([`AnyFamily::check_input_image`](crate::AnyFamily::check_input_image)).
+    /// The input images: references in order, then the mask. Their files are not checked against the family's limits yet
+    /// ([`AnyFamily::check_input_image`](crate::AnyFamily::check_input_image)).
     pub inputs: Vec<Input>,
     /// Request values that were changed or ignored.
     pub adjustments: Vec<Adjustment>,
-    /// What its price may depend on.
+    /// The values that the price may depend on.
     pub price: PriceFactors,
     /// The webhook URL to which the task's record is POSTed when the task ends: http or https, at most 2048 bytes. Not
     /// checked by the egress guard yet.
@@ -23,12 +23,12 @@ pub struct Submission<J = Job> {
     job: J,
 }
 
-/// What a price may depend on besides the model and the quantity.
+/// The values that a price may depend on, in addition to the model and the quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PriceFactors {
     /// `size` as requested or by default, such as `16:9`, `auto`, `2K` or `1024x1024`; empty for speech.
     pub size: String,
-    /// Such as `2048x1152`. `None` for speech, and while the size follows a reference that is not known yet.
+    /// The size in pixels, such as `2048x1152`. `None` for speech, and while the size follows a reference that is not known yet.
     pub pixels: Option<String>,
     /// The resolution tier, such as `2K` or `720p`. `None` if the family has no tiers.
     pub resolution: Option<String>,
@@ -36,7 +36,7 @@ pub struct PriceFactors {
     pub quality: Option<String>,
 }
 
-/// The parts of a draft that every kind of submission has besides its job.
+/// The parts of a draft that submissions of every kind have in addition to their job.
 pub(crate) struct CommonParts {
     inputs: Vec<Input>,
     adjustments: Vec<Adjustment>,
@@ -44,7 +44,7 @@ pub(crate) struct CommonParts {
 }
 
 impl CommonParts {
-    /// Moves them out of `draft`.
+    /// Moves the parts out of `draft`.
     pub(crate) fn take(draft: &mut Draft<'_>) -> Self {
         Self {
             inputs: std::mem::take(&mut draft.inputs),
@@ -77,10 +77,10 @@ impl<J: MediaJob> Submission<J> {
         &self.job
     }
 
-    /// The job with its input images. `sources` says where each of `inputs` is, in their order.
+    /// The job with its input images. `sources` are the locations of `inputs`, in the same order.
     ///
     /// # Panics
-    /// If there are not as many sources as inputs.
+    /// If the number of sources differs from the number of inputs.
     pub fn into_job(self, sources: Vec<ImageSource>) -> J {
         assert_eq!(
             sources.len(),
@@ -95,7 +95,7 @@ impl<J: MediaJob> Submission<J> {
         job
     }
 
-    /// The same submission with `convert` applied to its job.
+    /// The submission with `convert` applied to its job.
     pub(crate) fn map<K>(self, convert: impl FnOnce(J) -> K) -> Submission<K> {
         Submission {
             inputs: self.inputs,
@@ -108,8 +108,8 @@ impl<J: MediaJob> Submission<J> {
 }
 
 impl PriceFactors {
-    /// Takes over the pixel size and tier of `job` after
-    /// [`AnyFamily::apply_reference_metadata`](crate::AnyFamily::apply_reference_metadata).
+    /// Copies the pixel size and tier of `job`, after [`AnyFamily::apply_reference_metadata`](crate::AnyFamily::apply_reference_metadata) has filled
+    /// them in.
     pub fn update_from(&mut self, job: &impl MediaJob) {
         self.pixels = job.pixels().map(|pixels| pixels.to_string());
         self.resolution = job.tier().map(str::to_owned);

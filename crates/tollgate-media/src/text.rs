@@ -1,16 +1,16 @@
-//! Client-supplied text prepared for error messages and adjustments: truncated, control characters escaped.
+//! Prepares client-supplied text for error messages and adjustments: truncates it and escapes control characters.
 
 use std::io::{self, Write};
 
 use serde_json::Value;
 use tollgate_core::ApiError;
 
-/// The most bytes of client text that an error message quotes.
+/// The maximum number of bytes of client text that an error message quotes.
 const MESSAGE_BYTES: usize = 60;
-/// The most bytes of a client value that an adjustment keeps.
+/// The maximum number of bytes of a client value that an adjustment contains.
 const ADJUSTMENT_BYTES: usize = 200;
 
-/// 400: `field` must be `expected`, but `got` was received.
+/// A 400 error: `field` must be `expected`, but `got` was received.
 pub(crate) fn invalid_value(field: &str, expected: &str, got: &Value) -> ApiError {
     ApiError::invalid(format!(
         "`{field}` must be {expected}, got {}",
@@ -42,8 +42,7 @@ pub(crate) fn show_name(text: &str) -> String {
     format!("{}{more}", escape(kept))
 }
 
-/// A client's value for an adjustment: the value itself if its JSON text has at most 200 bytes, else the start of that
-/// text.
+/// A client's value for an adjustment: the value itself if its JSON text has at most 200 bytes, otherwise the start of that text.
 pub(crate) fn clip_json(value: &Value) -> Value {
     let (text, cut) = json_prefix(value, ADJUSTMENT_BYTES);
     if cut {
@@ -58,8 +57,8 @@ fn prefix(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }
 
-/// The first `bytes` bytes of a value's JSON text, and whether more follows. Stops serialising there, so the cost does
-/// not depend on the size of the value.
+/// The first `bytes` bytes of a value's JSON text, and whether more follows. Serialisation stops there, so the cost does not depend on the size of
+/// the value.
 fn json_prefix(value: &Value, bytes: usize) -> (String, bool) {
     struct Prefix {
         kept: Vec<u8>,
@@ -87,7 +86,7 @@ fn json_prefix(value: &Value, bytes: usize) -> (String, bool) {
     (text.trim_end_matches('\u{fffd}').to_owned(), cut)
 }
 
-/// Escapes control characters and those that change the writing direction.
+/// Escapes control characters and characters that change the writing direction.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -49,8 +49,8 @@ pub fn decode(file: File, format: ImageFormat) -> Result<Raster, RasterError> {
     Ok(oriented(Raster { size, rgba }, orientation))
 }
 
-/// Converts what a decoder wrote to 8 bits of red, green, blue and alpha. Here and not in the crate `image`, which an
-/// ordinary build does not optimise.
+/// Converts the decoder's output to 8 bits of red, green, blue and alpha. Implemented here and not with the crate `image`, which an ordinary build
+/// does not optimise.
 fn to_rgba(samples: Vec<u8>, color: ColorType) -> Result<Vec<u8>, RasterError> {
     let samples = match color.bytes_per_pixel() / color.channel_count() {
         1 => samples,
@@ -93,7 +93,7 @@ fn to_pixels<const N: usize>(samples: &[u8], pixel: impl Fn([u8; N]) -> [u8; 4])
     rgba
 }
 
-/// Turns and mirrors an image as its camera says.
+/// Rotates and mirrors an image by the orientation that its camera stored.
 fn oriented(raster: Raster, orientation: Orientation) -> Raster {
     let PixelSize { width, height } = raster.size;
     let Some(mut image) = RgbaImage::from_raw(width, height, raster.rgba) else {

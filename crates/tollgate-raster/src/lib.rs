@@ -1,7 +1,7 @@
 //! Decodes, scales and encodes images: reference images and masks for uploads, and the sandbox's results.
 //!
-//! A crate of its own because of how it is compiled: the scaling is vector code, which takes long to compile and is wanted optimised in
-//! tests too (`[profile]` in Cargo.toml).
+//! A separate crate because of how it is compiled: the scaling is vector code, which takes long to compile and must be optimised in tests too
+//! (`[profile]` in Cargo.toml).
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! Pixels in memory.
+//! [`Raster`]: an image in memory.
 
 use tollgate_media::image::PixelSize;
 

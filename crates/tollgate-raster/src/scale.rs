@@ -10,7 +10,7 @@ use crate::raster::{Raster, RasterError};
 /// How an image is scaled to a size of another aspect ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fit {
-    /// Keeps the ratio and fills the size; what stands out is cropped evenly on both sides.
+    /// Keeps the ratio and fills the size; the excess is cropped evenly on both sides.
     Cover,
     /// Ignores the ratio: both sides get the requested length.
     Stretch,

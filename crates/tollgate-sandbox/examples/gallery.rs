@@ -1,4 +1,4 @@
-//! Makes sandbox images of many sizes and prompts into a folder and prints how long each took.
+//! Generates sandbox images of many sizes and prompts in a folder and prints how long each took.
 //!
 //! `cargo run --release -p tollgate-sandbox --example gallery -- /tmp/gallery`
 

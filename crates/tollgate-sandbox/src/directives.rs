@@ -8,8 +8,8 @@ const CLOSE: &str = "]]";
 /// The largest `N` of `words=N`.
 const WORDS_MAX: u32 = 1_000_000;
 
-/// The directives of one prompt. Different directives combine. If one is given twice, the last one counts, except
-/// `tool`, which adds a call each time.
+/// The directives of one prompt. Different directives combine. If one is given twice, the last one is used, except `tool`, which adds a call each
+/// time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Directives {
     /// `fail`: every attempt fails and is not retried.
@@ -24,7 +24,7 @@ pub struct Directives {
     pub hang: bool,
     /// `moderated`: the safety review rejects the prompt.
     pub moderated: bool,
-    /// `status=N`: fails as an upstream would that answers with HTTP status N, 100 to 599.
+    /// `status=N`: fails like an upstream that returns HTTP status N, 100 to 599.
     pub status: Option<u16>,
     /// `say=TEXT`: the text of a chat's response.
     pub say: Option<String>,
@@ -45,7 +45,7 @@ pub enum FailureMode {
     Fails,
     /// This attempt fails and can be retried. Holds the number of the attempt, from 1.
     FailsAttempt(u64),
-    /// The upstream answers with this HTTP status.
+    /// The upstream returns this HTTP status.
     Status(u16),
 }
 
@@ -76,7 +76,7 @@ impl Directives {
         (directives, text)
     }
 
-    /// How an attempt fails that follows `failed_attempts` failed ones. `None` if it succeeds.
+    /// How an attempt fails after `failed_attempts` failed ones. `None` if it succeeds.
     ///
     /// With both `fail=N` and `status=M`, the first N attempts fail with status M and later ones succeed.
     pub fn failure_mode(&self, failed_attempts: u32) -> Option<FailureMode> {
@@ -127,7 +127,7 @@ impl Directives {
     }
 }
 
-/// The name and arguments of a call: `NAME` alone is called with `{}`.
+/// The name and arguments of a call: the arguments of `NAME` alone are `{}`.
 fn parse_call(value: &str) -> (String, String) {
     let with_arguments = value.split_once(' ').filter(|(_, arguments)| {
         serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(arguments).is_ok()
@@ -136,7 +136,7 @@ fn parse_call(value: &str) -> (String, String) {
     (name.to_owned(), arguments.to_owned())
 }
 
-/// Parses a number of digits only: `parse` alone would also accept a sign.
+/// Parses a number that consists of digits only: `parse` alone would also accept a sign.
 fn parse_number<T: std::str::FromStr>(value: &str) -> Option<T> {
     if !value.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -144,7 +144,7 @@ fn parse_number<T: std::str::FromStr>(value: &str) -> Option<T> {
     value.parse().ok()
 }
 
-/// Stores `value` in `field` if there is one. Returns whether there was one.
+/// Stores `value` in `field` if it is `Some`. Returns whether it is.
 fn set<T>(field: &mut Option<T>, value: Option<T>) -> bool {
     let is_valid = value.is_some();
     if is_valid {
@@ -203,7 +203,7 @@ mod tests {
                 },
             ),
             ("猫[[sandbox:status=503]]", "猫", |d| d.status = Some(503)),
-            // The last of two counts; one inside a malformed one is applied.
+            // Of two directives the last is used; a directive inside a malformed one is applied.
             ("[[sandbox:delay=1]][[sandbox:delay=2]]", "", |d| {
                 d.delay = Some(Duration::from_millis(2))
             }),

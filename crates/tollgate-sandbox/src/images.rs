@@ -15,7 +15,7 @@ use tollgate_upstream::provider::{
 
 /// Generates images from prompt and seed.
 pub(super) struct SandboxImages {
-    /// How long a call takes without a `delay` directive.
+    /// The duration of a call without a `delay` directive.
     time: Duration,
 }
 
@@ -24,7 +24,7 @@ impl SandboxImages {
         Self { time }
     }
 
-    /// Renders and delivers the images one by one, and returns when the configured time is over.
+    /// Renders and delivers the images one by one, and returns when the configured time has passed.
     async fn generate(
         &self,
         call: &ImageCall<'_>,

@@ -1,6 +1,6 @@
-//! The sandbox: providers of images, videos, speech and chat that need no account and no network.
+//! The sandbox: providers of images, videos, speech and chat that require no account and no network.
 //!
-//! Everything is generated in this process. docs/sandbox.md describes it for users.
+//! Everything is generated in this process. docs/sandbox.md is the documentation for users.
 
 mod chat;
 pub mod directives;

@@ -10,10 +10,10 @@ use crate::task::{Timer, run_attempt};
 use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
 use tollgate_upstream::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
-/// Synthesises speech with `espeak-ng` if it is installed, else with the built-in synthesiser.
+/// Synthesises speech with `espeak-ng` if it is installed, otherwise with the built-in synthesiser.
 pub(super) struct SandboxSpeech {
     engine: SpeechEngine,
-    /// How long a call takes without a `delay` directive.
+    /// The duration of a call without a `delay` directive.
     time: Duration,
 }
 
@@ -25,7 +25,7 @@ impl SandboxSpeech {
         }
     }
 
-    /// Synthesises and delivers the speech, and returns when the configured time is over.
+    /// Synthesises and delivers the speech, and returns when the configured time has passed.
     async fn generate(
         &self,
         call: &SpeechCall<'_>,

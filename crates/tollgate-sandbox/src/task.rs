@@ -1,4 +1,4 @@
-//! Shared by image, video and speech tasks: failures by directive, the configured duration, progress, CPU permits.
+//! Code that image, video and speech tasks share: failures by directive, the configured duration, progress, CPU permits.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::directives::{Directives, FailureMode};
 use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
 use tollgate_upstream::provider::{Attempt, Completed, ResultSink, Started};
 
-/// Progress reports per task.
+/// The number of progress reports per task.
 const STEPS: u32 = 10;
 
-/// Permits for CPU-bound work, for the whole process: one core is left for serving requests.
+/// Permits for CPU-bound work, for the complete process: one core is reserved for serving requests.
 static CPU_PERMITS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     Arc::new(Semaphore::new((cores - 1).max(1)))
@@ -28,8 +28,8 @@ pub(super) async fn run_attempt(
     let result = async {
         let outcome = check_failure(directives, attempt.failed_attempts);
         if directives.hang || outcome.is_err() {
-            // A failure takes the time of the `delay` directive and none without it: tests of retries should not wait for
-            // the configured duration of a success.
+            // A failure takes the time of the `delay` directive, or no time without it: tests of retries should not wait for the configured duration
+            // of a success.
             let delay = directives.delay.unwrap_or_default();
             Timer::new(delay, attempt.sink, 1).wait(0).await;
         }
@@ -68,7 +68,7 @@ fn check_failure(directives: &Directives, failed_attempts: u32) -> Result<(), Pr
     }
 }
 
-/// The error of a real adapter whose upstream answers with HTTP `status`.
+/// The error of an adapter whose upstream returns HTTP `status`.
 fn error_for_status(status: u16) -> ProviderError {
     let kind = match status {
         401..=404 => UpstreamErrorKind::UnsupportedByChannel,
@@ -94,8 +94,8 @@ pub(super) fn moderated() -> ProviderError {
     )
 }
 
-/// Runs CPU-bound `work` on a blocking thread under a permit. The thread holds the permit: it runs on to the end of
-/// `work` even if this future is dropped.
+/// Runs CPU-bound `work` on a blocking thread under a permit. The thread holds the permit: it continues to the end of `work` even if this future is
+/// dropped.
 pub(super) async fn run_on_cpu<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProviderError> + Send + 'static,
 ) -> Result<T, ProviderError> {
@@ -118,7 +118,7 @@ pub(super) async fn run_on_cpu<T: Send + 'static>(
     .map_err(panicked)?
 }
 
-/// Makes a task last the configured time and reports its progress meanwhile.
+/// Makes a task last the configured time and reports its progress in the meantime.
 pub(super) struct Timer<'a> {
     sink: &'a dyn ResultSink,
     results: u32,
@@ -127,7 +127,7 @@ pub(super) struct Timer<'a> {
 }
 
 impl<'a> Timer<'a> {
-    /// A timer for `results` results that are to take `total` together.
+    /// A timer for `results` results that together take the time `total`.
     pub(super) fn new(total: Duration, sink: &'a dyn ResultSink, results: u32) -> Self {
         Self {
             sink,
@@ -137,7 +137,7 @@ impl<'a> Timer<'a> {
         }
     }
 
-    /// Awaits `work` on result number `index` and reports progress meanwhile.
+    /// Awaits `work` on result number `index` and reports progress in the meantime.
     pub(super) async fn during<T>(&self, index: u32, work: impl Future<Output = T>) -> T {
         tokio::pin!(work);
         tokio::select! {
@@ -148,7 +148,7 @@ impl<'a> Timer<'a> {
         work.await
     }
 
-    /// Reports that `delivered` results are delivered, if the time is over (until then, progress follows the time).
+    /// Reports that `delivered` results are delivered, if the configured time has passed (until then, progress follows the time).
     pub(super) fn report_delivered(&self, delivered: u32) {
         if self.start.elapsed() >= self.total {
             self.sink
@@ -162,8 +162,8 @@ impl<'a> Timer<'a> {
         u8::try_from(percent).unwrap_or(100).min(100)
     }
 
-    /// Waits until the time is over, reporting progress. It stays below the percentage of `delivered` + 1 results, so
-    /// that it never runs ahead of the work.
+    /// Waits until the configured time has passed, reporting progress. The progress stays below the percentage of `delivered` + 1 results, so that it
+    /// is never ahead of the work.
     pub(super) async fn wait(&self, delivered: u32) {
         let max = self.max_percent(delivered + 1).saturating_sub(1);
         for step in 1..=STEPS {

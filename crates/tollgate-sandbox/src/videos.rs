@@ -25,7 +25,7 @@ const FPS: u32 = 24;
 
 /// Generates videos from prompt, seed and reference images.
 pub(super) struct SandboxVideos {
-    /// How long a call takes without a `delay` directive.
+    /// The duration of a call without a `delay` directive.
     time: Duration,
 }
 
@@ -34,7 +34,7 @@ impl SandboxVideos {
         Self { time }
     }
 
-    /// Encodes and delivers the video, and returns when the configured time is over.
+    /// Encodes and delivers the video, and returns when the configured time has passed.
     async fn generate(
         &self,
         call: &VideoCall<'_>,
@@ -79,7 +79,7 @@ impl VideoProvider for SandboxVideos {
     }
 }
 
-/// Tells the encoding thread to stop when the call's future is dropped.
+/// Signals the encoding thread to stop when the call's future is dropped.
 #[derive(Default)]
 struct CancelOnDrop(Arc<AtomicBool>);
 

@@ -13,17 +13,17 @@ use crate::egress::is_private_url;
 /// A channel as configured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Channel {
-    /// Its name, unique in the configuration.
+    /// The channel's name, unique in the configuration.
     pub name: String,
-    /// The provider that it uses ([`crate::ProviderEntry::kind`]).
+    /// The provider that the channel uses ([`crate::ProviderEntry::kind`]).
     pub kind: String,
     /// The provider's base URL. `None` for the provider's default.
     pub base_url: Option<String>,
     /// API keys, used in turn.
     pub api_keys: Vec<Secret>,
-    /// The key of the provider's usage API. `None` if its count is not asked for.
+    /// The key of the provider's usage API. `None` if the gateway does not read it.
     pub admin_key: Option<Secret>,
-    /// Models it serves. Empty only for the built-in sandbox channel, which serves all.
+    /// The models that the channel serves. Empty only for the built-in sandbox channel, which serves all.
     pub models: Vec<ChannelModel>,
     /// Priority: channels with a lower number are tried first.
     pub priority: i64,
@@ -31,33 +31,33 @@ pub struct Channel {
     pub weight: u32,
     /// Maximum number of concurrent attempts. `None` for no limit.
     pub max_concurrency: Option<u32>,
-    /// Names of the chat formats that its server supports. `None` for all that the provider supports.
+    /// Names of the chat formats that the channel's server supports. `None` for all that the provider supports.
     pub apis: Option<Vec<String>>,
-    /// Options of chats that are forwarded though they may change the price at the provider, or keep state there.
+    /// Options of chats that are forwarded although they may change the price at the provider, or store state there.
     pub allow: Vec<ProviderOption>,
-    /// Beta features of the provider that clients may turn on by a header: names, or their starts with `*` behind them.
+    /// Beta features of the provider that clients may enable by a header: names, or beginnings of names followed by `*`.
     pub betas: Vec<String>,
     /// Chat timeouts that override the gateway's.
     pub time_limits: ChannelTimeLimits,
-    /// Whether the gateway fetches the files that chats name by URL, so that its server gets none of these URLs. `None`: if the
-    /// server is on a private network.
+    /// Whether the gateway downloads the files that chats refer to by URL, so that the channel's server receives none of these URLs. `None`: only if
+    /// the server is on a private network.
     pub fetch_urls: Option<bool>,
-    /// Whether its server gets `traceparent` and `tracestate` of chats and of requests that start tasks.
+    /// Whether the channel's server receives `traceparent` and `tracestate` of chats and of requests that start tasks.
     pub trace_context: bool,
     /// Poll interval (`poll_ms`) that overrides the adapter's.
     pub poll: Option<Duration>,
-    /// Options of its provider (`[channel.options]`), checked by [`crate::ProviderEntry::check`].
+    /// Options of the channel's provider (`[channel.options]`), checked by [`crate::ProviderEntry::check`].
     pub options: Map<String, Value>,
 }
 
 /// Timeouts of chats on a channel. `None` for the gateway's own (`time_limits.chat_*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelTimeLimits {
-    /// For a connection.
+    /// The timeout for a connection.
     pub connect: Option<Duration>,
-    /// From there to the first byte of the response.
+    /// The timeout from the connection to the first byte of the response.
     pub first_byte: Option<Duration>,
-    /// Between two chunks of the response.
+    /// The timeout between two chunks of the response.
     pub idle: Option<Duration>,
 }
 
@@ -68,7 +68,7 @@ pub struct ChannelModel {
     pub name: String,
     /// The model id that the provider uses.
     pub upstream: String,
-    /// Options of its provider (`options` of the entry).
+    /// Options of the channel's provider for this model (`options` of the entry).
     pub options: Map<String, Value>,
 }
 
@@ -82,7 +82,7 @@ impl ChannelModel {
         }
     }
 
-    /// The provider's model id. An entry without one gets it from `known`, pairs of a client's id and the provider's.
+    /// The provider's model id. For an entry without one, `known` maps the client's id to the provider's.
     pub(crate) fn id_by<'a>(&'a self, known: &[(&str, &'a str)]) -> &'a str {
         if self.upstream != self.name {
             return &self.upstream;
@@ -92,7 +92,7 @@ impl ChannelModel {
     }
 }
 
-/// The check of a provider without options.
+/// The check of a channel whose provider has no options.
 pub fn no_options(channel: &Channel) -> Result<(), String> {
     known_options(channel, &[], &[])
 }
@@ -130,7 +130,7 @@ impl Default for Channel {
 }
 
 impl Channel {
-    /// A channel of that name and kind that serves every model and has no other settings.
+    /// A channel with that name and kind that serves every model and has no other settings.
     pub fn new(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -153,19 +153,20 @@ impl Channel {
         }
     }
 
-    /// Whether an option is forwarded whatever the price of the model says.
+    /// Whether an option is forwarded independently of the price of the model.
     pub fn allows(&self, option: ProviderOption) -> bool {
         self.allow.contains(&option)
     }
 
-    /// Whether its server gets no URLs of clients: one on the operator's own network could reach what clients must not.
+    /// Whether the gateway downloads clients' URLs instead of the channel's server: a server on the operator's own network could reach hosts that
+    /// clients must not reach.
     pub fn fetches_urls(&self) -> bool {
         let is_private = || self.base_url.as_deref().is_some_and(is_private_url);
         self.fetch_urls.unwrap_or_else(is_private)
     }
 
-    /// Of the formats that a provider supports, best first, those that this channel is configured for, in the order of its
-    /// configuration; all if it names none of them.
+    /// The formats among `supported`, best first, for which this channel is configured, in the order of its configuration; all if the configuration
+    /// names none of them.
     pub fn chat_formats(&self, supported: &[&'static dyn Format]) -> Vec<&'static dyn Format> {
         let named = self.apis.iter().flatten();
         let configured: Vec<_> = named

@@ -17,8 +17,7 @@ use crate::trace_headers::TraceHeaders;
 /// Sends chat requests to an upstream.
 #[async_trait]
 pub trait ChatProvider: Send + Sync {
-    /// The formats that it supports, best first. Requests in one of them are forwarded as they are; others are translated to
-    /// the first.
+    /// The formats that the provider supports, best first. Requests in one of them are forwarded unchanged; others are translated to the first.
     fn formats(&self) -> &[&'static dyn Format];
 
     /// The formats for one model, if some models support fewer than others.
@@ -30,30 +29,30 @@ pub trait ChatProvider: Send + Sync {
     /// The properties of the model with the configured id `upstream_model`.
     fn model(&self, upstream_model: &str) -> ChatModel;
 
-    /// Whether its server stores conversations as threads, so that requests may have the `thread` of the messages format: a
-    /// server of that format does, or says itself that it does not.
+    /// Whether the provider's server stores conversations as threads, so that requests may have the `thread` of the messages format. True for a
+    /// server of that format: if it stores none, it returns an error itself.
     fn stores_threads(&self, upstream_model: &str) -> bool {
         let mut formats = self.formats_for(upstream_model).iter();
         formats.any(|format| format.name() == Messages.name())
     }
 
-    /// Sends one request. Returns when the head of a good response (2xx with the right content type) has arrived; anything
-    /// else is an error. Dropping the future or the body aborts the exchange with the upstream at once.
+    /// Sends one request. Returns when the head of a successful response (2xx with the right content type) has arrived; anything else is an error.
+    /// Dropping the future or the body aborts the exchange with the upstream at once.
     async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError>;
 }
 
 /// The properties of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChatModel {
-    /// The model id in the upstream request. Without the suffix `-thinking`, which is the gateway's own.
+    /// The model id in the upstream request, without the suffix `-thinking`, which only the gateway uses.
     pub upstream_id: String,
-    /// Which fields and values it supports.
+    /// The fields and values that the model supports.
     pub traits: hub::ModelCapabilities,
-    /// The reasoning that its name stands for, used if the client sets none.
+    /// The reasoning that the model's name implies, used if the client sets none.
     pub reasoning: Option<hub::Reasoning>,
 }
 
-/// One call.
+/// One chat call.
 pub struct ChatCall<'a> {
     /// One of [`ChatProvider::formats`]: the format of `body` and of the response.
     pub format: &'static dyn Format,
@@ -65,13 +64,13 @@ pub struct ChatCall<'a> {
     pub body: Bytes,
     /// The key to use. `None` if the channel has no keys.
     pub key: Option<&'a Secret>,
-    /// The client's headers: a provider forwards only those of its own protocol that it knows (`anthropic-beta`).
+    /// The client's headers: a provider forwards only the headers of its own protocol that the adapter lists (`anthropic-beta`).
     pub headers: &'a HeaderMap,
     /// The request's id, for providers with a request-id header.
     pub request_id: &'a str,
-    /// The place in a trace that the provider's server gets. `None` for none.
+    /// The trace context that the provider's server receives. `None` for none.
     pub trace: Option<&'a TraceHeaders>,
-    /// How many attempts at this request failed before.
+    /// The number of earlier attempts at this request that failed.
     pub failed_attempts: u32,
     /// The timeouts of this call.
     pub timeouts: ChatTimeouts,
@@ -80,19 +79,19 @@ pub struct ChatCall<'a> {
 /// Timeouts of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChatTimeouts {
-    /// For a connection: DNS lookup, TCP and TLS.
+    /// The timeout for a connection: DNS lookup, TCP and TLS.
     pub connect: Duration,
-    /// From sending to the head of the response.
+    /// The timeout from sending the request to the head of the response.
     pub first_byte: Duration,
-    /// Between two chunks of the response.
+    /// The timeout between two chunks of the response.
     pub idle: Duration,
 }
 
-/// The body of a good response, read chunk by chunk.
+/// The body of a successful response, read chunk by chunk.
 pub enum ChatBody {
-    /// From the network.
+    /// A body from the network.
     Http(ResponseBody),
-    /// Generated locally (sandbox).
+    /// A locally generated body (sandbox).
     Local(BoxStream<'static, Result<Bytes, EgressError>>),
 }
 

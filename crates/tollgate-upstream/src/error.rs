@@ -1,31 +1,31 @@
-//! Upstream errors of chats and tasks alike: [`UpstreamErrorKind`] and the one table that says for each kind whether to retry,
-//! whether to fail over and what goes into cooldown.
+//! Upstream errors of chats and tasks: [`UpstreamErrorKind`], and the table that states for each kind whether to retry, whether to fail over and what
+//! goes into cooldown.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Why a provider did not do what it was sent.
+/// The error of a request to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
-    /// Decides what happens next.
+    /// Decides on retry, failover and cooldown, see [`UpstreamErrorKind::policy`].
     pub kind: UpstreamErrorKind,
-    /// A sentence for the client: the provider's own without keys and host names, or ours.
+    /// A sentence for the client: the provider's own message without keys and host names, or the gateway's.
     pub message: String,
-    /// The provider's HTTP status. `None` if it sent none.
+    /// The HTTP status that the provider sent. `None` if it sent none.
     pub status: Option<u16>,
-    /// The provider's machine-readable name of the error. `None` if it gave none or the caller has no use for it (tasks).
+    /// The provider's machine-readable name of the error. `None` if the provider sent none or the caller does not use it (tasks).
     pub code: Option<String>,
-    /// The field at fault, by its name in the provider's format. Only chats have it.
+    /// The field that the error refers to, by its name in the provider's format. Set for chats only.
     pub param: Option<String>,
-    /// What the provider adds for programs (`error.details`), in its own format. Only chats have it.
+    /// The provider's machine-readable details (`error.details`), in its own format. Set for chats only.
     pub details: Option<Box<serde_json::Value>>,
-    /// How long the provider wants no more requests.
+    /// How long the provider wants to receive no more requests.
     pub retry_after: Option<Duration>,
 }
 
 impl ProviderError {
-    /// An error of `kind` with `message`, without a status of the provider's.
+    /// An error of `kind` with `message`, without an HTTP status.
     pub fn new(kind: UpstreamErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -38,8 +38,8 @@ impl ProviderError {
         }
     }
 
-    /// The sentence for the client. What a provider says about the gateway's keys, bills and limits, and about its own faults
-    /// (429, 402, 401, 403, 5xx), is meant for the operator: the client gets our words, the log has the provider's.
+    /// The sentence for the client. The provider's messages about the gateway's keys, bills and limits, and about the provider's own faults (429,
+    /// 402, 401, 403, 5xx), are meant for the operator: the client receives the gateway's own message, the log contains the provider's.
     pub fn client_message(&self) -> Cow<'_, str> {
         match (self.kind, self.status) {
             (UpstreamErrorKind::RateLimited, _) => {
@@ -59,7 +59,7 @@ impl ProviderError {
         }
     }
 
-    /// Without what means something in the provider's own format only.
+    /// The error without the fields that have a meaning in the provider's own format only.
     pub fn without_field_names(self) -> Self {
         Self {
             param: None,
@@ -69,51 +69,51 @@ impl ProviderError {
     }
 }
 
-/// What kind of failure an upstream error is.
+/// The kind of an upstream error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpstreamErrorKind {
-    /// No connection could be made. Only chats tell it apart from [`Self::Unavailable`].
+    /// No connection could be opened. Only chats distinguish this from [`Self::Unavailable`].
     Connect,
-    /// No answer in time. Only chats tell it apart from [`Self::Unavailable`].
+    /// The response did not arrive within the timeout. Only chats distinguish this from [`Self::Unavailable`].
     TimedOut,
-    /// More than any answer to the request should have. It is not asked for again: the next would be as large.
+    /// The response is larger than any response to the request should be. The request is not retried: the next response would be as large.
     TooLarge,
-    /// May go better later: 408, 409, 5xx, a broken connection, a response that is not of the expected kind.
+    /// A retry may succeed: 408, 409, 5xx, a broken connection, a response that is not of the expected kind.
     Unavailable,
     /// 429, or the provider's own concurrency limit: this key may not be used for a while.
     RateLimited,
-    /// 401 or 403: the provider does not accept this key.
+    /// 401 or 403: the provider rejects this key.
     KeyRejected,
-    /// 402, or another status with a message that says so: this key's credit or quota is used up.
+    /// 402, or another status with a corresponding message: this key's credit or quota is used up.
     QuotaExhausted,
-    /// 404, or a 400 that says so: the channel does not have this model or may not use it.
+    /// 404, or 400 with a corresponding message: the channel does not have this model or may not use it.
     ModelNotFound,
     /// The channel cannot do this job for another reason that is not the client's fault; another channel may.
     UnsupportedByChannel,
     /// The request itself is invalid: no other channel would accept it.
     Rejected,
-    /// The provider tried and failed for good: another attempt would end the same way.
+    /// The provider's attempt failed permanently: another attempt would end the same way.
     Failed,
-    /// The provider's safety system blocked it: no retry, no failover, no charge.
+    /// The provider's safety system blocked the request or its result: no retry, no failover, no charge.
     Moderated,
-    /// The request was sent and the response was lost: it may have been accepted and must not be sent again blindly.
+    /// The request was sent and the response was lost: the provider may have accepted the request, so it must not be sent again blindly.
     OutcomeUnknown,
-    /// The call was cancelled by our own side.
+    /// The gateway itself cancelled the call.
     Interrupted,
 }
 
-/// What an error says about the channel that it came from.
+/// The effect of an error on the state of the channel that returned it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChannelEffect {
-    /// The channel works: the error is about the request. Closes an open circuit breaker.
+    /// The channel works: the error concerns the request. Closes an open circuit breaker.
     Works,
-    /// Nothing, neither good nor bad.
+    /// No effect on the channel's state.
     Nothing,
     /// A failure of the channel: counts towards opening its circuit breaker.
     Failure,
     /// The key goes into cooldown for `retry_after`, or for the configured time.
     KeyRateLimited,
-    /// The key goes into cooldown because the provider does not accept it.
+    /// The key goes into cooldown because the provider rejects it.
     KeyRejected,
     /// The key goes into a long cooldown because its credit or quota is used up.
     KeyQuotaExhausted,
@@ -121,19 +121,19 @@ pub enum ChannelEffect {
     ModelNotFound,
 }
 
-/// What an error kind means for the attempts that follow.
+/// How attempts proceed after an error of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ErrorPolicy {
     /// Another attempt may be made, on another key or channel, as long as attempts are left.
     pub failover: bool,
     /// If there is no other channel, sending the same request to the same channel at once may help.
     pub retry_at_once: bool,
-    /// What the error says about the channel.
+    /// The effect on the state of the channel.
     pub effect: ChannelEffect,
 }
 
 impl UpstreamErrorKind {
-    /// The table that cooldown, failover and retry are decided by.
+    /// The policy of the kind: the table that decides on cooldown, failover and retry.
     pub const fn policy(self) -> ErrorPolicy {
         use ChannelEffect as Effect;
         let (failover, retry_at_once, effect) = match self {
@@ -164,8 +164,8 @@ impl UpstreamErrorKind {
         self.policy().failover
     }
 
-    /// The name under which a chat's attempt is recorded (`outcome` of its attempts). Clients read it: it does not change with
-    /// the names of the variants.
+    /// The name under which a chat's attempt is recorded (`outcome` of its attempts). Clients read it, so it must not change when a variant is
+    /// renamed.
     pub const fn recorded_name(self) -> &'static str {
         match self {
             Self::Connect => "Connect",

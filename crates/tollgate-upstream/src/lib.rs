@@ -1,7 +1,7 @@
-//! Upstream providers behind one set of traits, and the HTTP client that makes every outgoing request.
+//! Upstream providers behind one set of traits, and the HTTP client that sends every outgoing request.
 //!
-//! A provider is one folder and one entry in [`PROVIDERS`]; it implements the trait of each capability it has ([`provider`],
-//! [`chat`]). Code outside a provider's folder never asks which provider it has.
+//! A provider is one folder and one entry in [`PROVIDERS`]; it implements the trait of each capability it has ([`provider`], [`chat`]). Code outside
+//! a provider's folder never depends on which provider it uses.
 
 mod adapter;
 mod anthropic;

@@ -1,7 +1,7 @@
 //! Traits and types of providers of images, videos and speech: one trait per capability, and [`Queue`] for polling.
 //!
-//! A provider either does the work within the call ([`Started::Completed`]) or accepts it into a queue of its own
-//! ([`Started::Accepted`]), which [`Queue`] polls later: in this process or another, also after a restart.
+//! A provider either completes the work within the call ([`Started::Completed`]) or accepts it into a queue of its own ([`Started::Accepted`]), which
+//! [`Queue`] polls later: in this process or another, also after a restart.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use crate::error::ProviderError;
 use crate::reported_usage::{ReportedUsage, UsagePeriod};
 use crate::trace_headers::TraceHeaders;
 
-/// Settings that providers are opened with, beyond the channel itself.
+/// Settings for opening providers, in addition to the channel itself.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// How long the sandbox takes for an image task (`sandbox.image_ms`).
+    /// The duration of an image task in the sandbox (`sandbox.image_ms`).
     pub sandbox_image: Duration,
-    /// How long the sandbox takes for a video (`sandbox.video_ms`).
+    /// The duration of a video task in the sandbox (`sandbox.video_ms`).
     pub sandbox_video: Duration,
-    /// How long the sandbox takes for speech (`sandbox.speech_ms`).
+    /// The duration of a speech task in the sandbox (`sandbox.speech_ms`).
     pub sandbox_speech: Duration,
-    /// How long the sandbox takes until the first byte of a chat (`sandbox.chat_ms`).
+    /// The time until the first byte of a chat in the sandbox (`sandbox.chat_ms`).
     pub sandbox_chat: Duration,
 }
 
@@ -42,27 +42,27 @@ pub struct Settings {
 pub struct ProviderEntry {
     /// The channel kind in the configuration.
     pub kind: &'static str,
-    /// Its name in OpenTelemetry's conventions for generative models: as `gen_ai.system`, and as `gen_ai.provider.name`.
+    /// The provider's names in OpenTelemetry's conventions for generative models: the values of `gen_ai.system` and `gen_ai.provider.name`.
     pub trace_names: [&'static str; 2],
-    /// How `tollgate init` finds an account with it; `None` if it needs none.
+    /// How `tollgate init` finds the operator's account at the provider; `None` if the provider needs none.
     pub environment: Option<&'static EnvironmentChannel>,
-    /// Checks the options of a channel and of its models. The error is a sentence that names the wrong one.
+    /// Checks the options of a channel and of its models. The error is a sentence that names the invalid option.
     pub check: fn(&Channel) -> Result<(), String>,
     /// The base URL of a channel's requests; `None` if they do not leave the process.
     pub base_url: fn(&Channel) -> Option<String>,
-    /// Which fields of the families that it serves it supports, for its page in docs/providers.
+    /// Which fields of each family that it serves the provider supports, for its page in docs/providers.
     pub field_support: &'static [FieldSupport],
     /// Opens the provider for one channel.
     pub open: fn(&Arc<Channel>, &Settings, &egress::Client) -> Provider,
 }
 
-/// A channel as it can be made of what an environment usually holds.
+/// The channel that `tollgate init` creates from environment variables.
 pub struct EnvironmentChannel {
-    /// Variables that hold a key; the first that is set counts.
+    /// Environment variables that may contain a key; the first that is set is used.
     pub keys: &'static [&'static str],
-    /// The variable with which the provider's SDKs are pointed at another server, if `base_url` of a channel has the same form.
+    /// The environment variable that sets another server for the provider's SDKs, if its value has the form of a channel's `base_url`.
     pub base_url: Option<&'static str>,
-    /// Models of the catalogue that the provider has under the ids that are built in, the cheapest first.
+    /// Models of the catalogue whose ids at the provider are built in, the cheapest first.
     pub models: &'static [&'static str],
 }
 
@@ -83,50 +83,50 @@ pub struct Provider {
     pub video: Option<Arc<dyn VideoProvider>>,
     /// Generates speech.
     pub speech: Option<Arc<dyn SpeechProvider>>,
-    /// Polls its queue; `Some` if one of the above accepts work into a queue.
+    /// Polls the provider's queue; `Some` if one of the above accepts work into a queue.
     pub queue: Option<Arc<dyn Queue>>,
-    /// Answers chats.
+    /// Responds to chats.
     pub chat: Option<Arc<dyn ChatProvider>>,
     /// Moderates prompts before submission.
     pub moderation: Option<Arc<dyn Moderation>>,
-    /// Reports what it has counted. `None` also if the channel has no admin key.
+    /// Reports the tokens that the provider has counted. `None` also if the channel has no admin key.
     pub usage: Option<Arc<dyn UsageReport>>,
 }
 
-/// How a provider works on a model.
+/// How a provider processes work for a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExecutionMode {
-    /// Within the call. Work that was interrupted on our side is simply repeated.
+    /// Within the call. Work that the gateway interrupted is simply repeated.
     Direct,
-    /// In its own queue: a call that was interrupted may have been accepted and is never repeated blindly.
+    /// In the provider's own queue: a call that was interrupted may have been accepted and is never repeated blindly.
     Queued,
 }
 
-/// Reports the tokens of chats that it has counted.
+/// Reports the tokens of chats that the provider has counted.
 #[async_trait]
 pub trait UsageReport: Send + Sync {
-    /// The tokens by model and day, of everything that the account used in those days, on this channel or not.
+    /// The tokens by model and day, of everything that the account used in those days, through this channel or not.
     async fn report(&self, period: UsagePeriod) -> Result<Vec<ReportedUsage>, ProviderError>;
 }
 
 /// Generates images.
 #[async_trait]
 pub trait ImageProvider: Send + Sync {
-    /// How it works on that model.
+    /// How the provider processes work for that model.
     fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
         ExecutionMode::Direct
     }
 
-    /// Starts the images of `call.job`; a direct provider delivers each as soon as it has it. Dropping the future, or
-    /// `attempt.cancel`, ends the work.
+    /// Starts the images of `call.job`; a direct provider delivers each image when it is complete. Dropping the future, or `attempt.cancel`, ends the
+    /// work.
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError>;
 }
 
 /// Generates videos.
 #[async_trait]
 pub trait VideoProvider: Send + Sync {
-    /// How it works on that model.
+    /// How the provider processes work for that model.
     fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
         ExecutionMode::Queued
@@ -139,7 +139,7 @@ pub trait VideoProvider: Send + Sync {
 /// Generates speech.
 #[async_trait]
 pub trait SpeechProvider: Send + Sync {
-    /// How it works on that model.
+    /// How the provider processes work for that model.
     fn execution_mode(&self, model: &ChannelModel) -> ExecutionMode {
         let _ = model;
         ExecutionMode::Direct
@@ -152,11 +152,10 @@ pub trait SpeechProvider: Send + Sync {
 /// Polls, cancels and finds work that a provider has accepted into its queue.
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// How often to poll work of that kind.
+    /// The interval for polling work of that kind.
     fn poll_interval(&self, kind: TaskKind) -> PollInterval;
 
-    /// Polls once. All results of finished work are delivered before this returns [`Polled::Completed`]. After `Err` the next
-    /// poll tries again.
+    /// Polls once. All results of finished work are delivered before this returns [`Polled::Completed`]. After `Err`, the next poll retries.
     async fn poll(&self, call: QueueCall<'_>) -> Result<Polled, ProviderError>;
 
     /// Cancels the work at the provider, if it has such a request. Delivers nothing.
@@ -165,7 +164,7 @@ pub trait Queue: Send + Sync {
         Ok(())
     }
 
-    /// Finds work that may have been accepted although the response was lost, by `external_id`, our own id of the attempt.
+    /// Finds work that may have been accepted although the response was lost, by `external_id`, the gateway's id of the attempt.
     async fn find(&self, call: FindCall<'_>) -> Result<Found, ProviderError> {
         let _ = call;
         Ok(Found::CannotTell)
@@ -185,7 +184,7 @@ pub trait Moderation: Send + Sync {
 pub struct Attempt<'a> {
     /// The task, for logs.
     pub task_id: &'a str,
-    /// Our own id of this attempt, for providers with a field for it: unique, 1 to 60 characters of `[A-Za-z0-9_-]`.
+    /// The gateway's id of this attempt, for providers with a field for it: unique, 1 to 60 characters of `[A-Za-z0-9_-]`.
     pub external_id: &'a str,
     /// The channel's entry for the model: the provider's model id, and options.
     pub model: &'a ChannelModel,
@@ -193,21 +192,21 @@ pub struct Attempt<'a> {
     pub key: Option<&'a Secret>,
     /// How many attempts at this task have failed before this one. Interruptions do not count.
     pub failed_attempts: u32,
-    /// The place in a trace that the provider's server gets with the requests that create something. `None` for none.
+    /// The trace context that the provider's server receives with the requests that create something. `None` for none.
     pub trace: Option<&'a TraceHeaders>,
     /// Receives the results and the progress.
     pub sink: &'a dyn ResultSink,
-    /// Fires when the task was cancelled, timed out or lost its lease.
+    /// Cancelled when the task is cancelled, times out or loses its lease.
     pub cancel: CancellationToken,
 }
 
 /// One attempt at images.
 pub struct ImageCall<'a> {
-    /// What all kinds of attempts share.
+    /// The properties that all kinds of attempts share.
     pub attempt: Attempt<'a>,
     /// The job. `job.size.pixels` is always `Some` here.
     pub job: &'a ImageJob,
-    /// The reference images, in `job.references`' order, fetched and checked.
+    /// The reference images, in the order of `job.references`, fetched and checked.
     pub references: &'a [InputFile],
     /// The mask, fetched and checked.
     pub mask: Option<&'a InputFile>,
@@ -215,17 +214,17 @@ pub struct ImageCall<'a> {
 
 /// One attempt at a video.
 pub struct VideoCall<'a> {
-    /// What all kinds of attempts share.
+    /// The properties that all kinds of attempts share.
     pub attempt: Attempt<'a>,
     /// The job. `job.size.pixels` is always `Some` here.
     pub job: &'a VideoJob,
-    /// The reference images, in `job.images`' order, fetched and checked.
+    /// The reference images, in the order of `job.images`, fetched and checked.
     pub images: &'a [InputFile],
 }
 
 /// One attempt at speech.
 pub struct SpeechCall<'a> {
-    /// What all kinds of attempts share.
+    /// The properties that all kinds of attempts share.
     pub attempt: Attempt<'a>,
     /// The job.
     pub job: &'a SpeechJob,
@@ -240,17 +239,17 @@ pub struct QueueCall<'a> {
     pub kind: TaskKind,
     /// The id from [`Started::Accepted`].
     pub provider_job_id: &'a str,
-    /// How many results were requested.
+    /// The number of requested results.
     pub requested: u32,
     /// The channel's entry for the model.
     pub model: &'a ChannelModel,
-    /// The key that the work was submitted with, if the channel still has it; otherwise one that it has now.
+    /// The key with which the work was submitted, if the channel still has it; otherwise one of its current keys.
     pub key: Option<&'a Secret>,
     /// Receives the results and the progress.
     pub sink: &'a dyn ResultSink,
 }
 
-/// A search for work whose acceptance was lost.
+/// A search for work that may have been accepted although the response was lost.
 #[derive(Clone)]
 pub struct FindCall<'a> {
     /// The job that was submitted.
@@ -259,26 +258,26 @@ pub struct FindCall<'a> {
     pub external_id: &'a str,
     /// The channel's entry for the model.
     pub model: &'a ChannelModel,
-    /// The key that it was submitted with.
+    /// The key with which the job was submitted.
     pub key: Option<&'a Secret>,
-    /// Receives the adjustments of the work that is found, as its start reported them.
+    /// Receives the adjustments of the work that is found, the same as reported when it was started.
     pub sink: &'a dyn ResultSink,
 }
 
 /// The outcome of a start.
 #[derive(Debug, Clone)]
 pub enum Started {
-    /// Done; the results have been delivered.
+    /// The work is complete; the results have been delivered.
     Completed(Completed),
-    /// The provider has it in its queue. The provider job id is the provider's own id, or whatever else its adapter needs to
-    /// find it again: without secrets, up to 8 KiB.
+    /// The provider has accepted the work into its queue. The provider job id is the provider's own id, or whatever else the adapter needs to find
+    /// the work again: without secrets, up to 8 KiB.
     Accepted(String),
 }
 
-/// Work that ended without failing altogether: anything from none to all of the requested results was delivered.
+/// Work that did not fail completely: anything from none to all of the requested results was delivered.
 #[derive(Debug, Clone, Default)]
 pub struct Completed {
-    /// Why results are missing: one error per missing result that the provider reported.
+    /// The errors of missing results: one per missing result that the provider reported.
     pub failures: Vec<ProviderError>,
 }
 
@@ -287,20 +286,20 @@ pub struct Completed {
 pub enum Polled {
     /// Not finished. The progress in percent, 0 to 100, if the provider reports it.
     Pending(Option<u8>),
-    /// Done; the results have been delivered.
+    /// The work is complete; the results have been delivered.
     Completed(Completed),
-    /// Ended without a result; the error's kind decides whether another attempt is made.
+    /// The work ended without a result; the error's kind decides whether another attempt is made.
     Failed(ProviderError),
 }
 
-/// The outcome of a search by our own id.
+/// The outcome of a search by the gateway's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// It was accepted and has this provider job id.
+    /// The provider accepted the work under this provider job id.
     Accepted(String),
-    /// The provider never accepted it: it may be sent again.
+    /// The provider never accepted the work: it may be sent again.
     Nothing,
-    /// The provider has no such search.
+    /// The provider does not offer such a search.
     CannotTell,
 }
 
@@ -327,15 +326,15 @@ impl PollInterval {
 /// A reference image on disk, already checked against the family's limits.
 #[derive(Debug, Clone)]
 pub struct InputFile {
-    /// The request field that it came in, for error messages.
+    /// The request field that contained the image, for error messages.
     pub field: String,
     /// The path of the file, which exists for as long as the call lasts.
     pub path: PathBuf,
-    /// The format of its bytes.
+    /// The format of the file's bytes.
     pub format: ImageFormat,
-    /// Its size in pixels.
+    /// The image's size in pixels.
     pub size: PixelSize,
-    /// Its size in bytes.
+    /// The file's size in bytes.
     pub bytes: u64,
 }
 
@@ -346,31 +345,31 @@ pub trait ResultSink: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be fetched or is no such file; the provider passes the error on.
+    /// If the result cannot be fetched or is not such a file; the provider returns the error.
     async fn deliver(&self, result: ResultData) -> Result<(), ProviderError>;
-    /// Reports the progress in percent, 0 to 100. Cheap enough for every change.
+    /// Reports the progress in percent, 0 to 100. Cheap enough to be called for every change.
     fn progress(&self, percent: u8);
-    /// Records that the provider is sent another value than the job has, such as the nearest size that it supports. Called
-    /// before the request is sent; the task shows it (docs/tasks.md). Recording the same one twice counts once.
+    /// Records that the provider receives another value than the job's, such as the nearest size that it supports. Called before the request is sent;
+    /// the task lists the adjustment (docs/tasks.md). A repeated adjustment is recorded once.
     fn record_adjustment(&self, adjustment: Adjustment);
 }
 
-/// One result: a complete file, however it arrives. Its format is read from its bytes.
+/// One result: a complete file in one of several forms. Its format is recognised from its bytes.
 pub enum ResultData {
     /// The complete file.
     Bytes(Bytes),
     /// The file chunk by chunk.
     Stream(BoxStream<'static, Result<Bytes, ProviderError>>),
-    /// A link to fetch it from.
+    /// A link to the file.
     Link(Link),
 }
 
 /// A link to a result.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// An http or https URL, as the provider gave it.
+    /// An http or https URL, as the provider returned it.
     pub url: String,
-    /// Headers for the URL's own origin only: they are dropped on a redirect elsewhere.
+    /// Headers for the URL's own origin only: a redirect to another origin is requested without them.
     pub headers: HeaderMap,
     /// Whether the URL has the channel's own, configured origin. Any other URL is fetched through the SSRF guard.
     pub is_own: bool,

@@ -39,7 +39,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         environment: Some(&fal::ENVIRONMENT),
         check: fal::check,
         base_url: |channel| base_url(channel, fal::BASE_URL),
-        // The supported fields are configured.
+        // The operator configures the supported fields.
         field_support: &[],
         open: fal::open,
     },
@@ -76,7 +76,7 @@ pub static PROVIDERS: &[ProviderEntry] = &[
         environment: Some(&replicate::ENVIRONMENT),
         check: replicate::check,
         base_url: |channel| base_url(channel, replicate::BASE_URL),
-        // The supported fields are configured.
+        // The operator configures the supported fields.
         field_support: &[],
         open: replicate::open,
     },

@@ -1,6 +1,6 @@
-//! The tokens that a provider's usage API reports, by model and day.
+//! [`ReportedUsage`]: the tokens that a provider's usage API reports, by model and day.
 
-/// Days in UTC, counted from 1970-01-01.
+/// A period of whole days in UTC, each counted from 1970-01-01.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UsagePeriod {
     /// The first day.
@@ -12,12 +12,12 @@ pub struct UsagePeriod {
 /// The tokens of one model on one day.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportedUsage {
-    /// In UTC, counted from 1970-01-01.
+    /// The day in UTC, counted from 1970-01-01.
     pub day: i64,
-    /// The provider's id of the model; empty if the provider does not say.
+    /// The provider's id of the model; empty if the provider does not report it.
     pub model: String,
-    /// The whole prompts, with what was read from and written to the cache.
+    /// The tokens of complete prompts, including those read from and written to the cache.
     pub input: u64,
-    /// The whole outputs, with reasoning.
+    /// The tokens of complete outputs, including reasoning.
     pub output: u64,
 }

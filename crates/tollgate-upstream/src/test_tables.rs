@@ -1,4 +1,4 @@
-//! Tables of the unit tests, `tests/tables/NAME.jsonl`: one row a line, a JSON value.
+//! Reads the tables of the unit tests, `tests/tables/NAME.jsonl`: each line is a JSON value, one row.
 
 use serde::de::DeserializeOwned;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 ///
 /// # Panics
 ///
-/// The table is not there, or a row is not a `T`.
+/// If the table does not exist, or a row is not a `T`.
 pub(crate) fn rows<T: DeserializeOwned>(name: &str) -> Vec<T> {
     let path = format!("{}/tests/tables/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));

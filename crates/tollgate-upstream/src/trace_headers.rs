@@ -1,4 +1,4 @@
-//! The headers that tell a provider's server which span a request belongs to (<https://www.w3.org/TR/trace-context/>).
+//! The headers that send a provider's server the trace context of a request (<https://www.w3.org/TR/trace-context/>).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -13,7 +13,7 @@ pub struct TraceHeaders {
 }
 
 impl TraceHeaders {
-    /// The headers with these values. `None` if no header can have `traceparent`; a `tracestate` that none can have is left out.
+    /// The headers with these values. `None` if `traceparent` is not a valid header value; an invalid `tracestate` is left out.
     pub fn new(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let tracestate = tracestate.and_then(|state| HeaderValue::from_str(state).ok());
         Some(Self {

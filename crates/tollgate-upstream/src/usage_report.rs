@@ -1,4 +1,4 @@
-//! What a provider's usage API reports: tokens by model and day.
+//! Reads the pages of a provider's usage API: tokens by model and day.
 
 use http::Uri;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -8,14 +8,14 @@ use crate::adapter::{HttpRequest, ProviderClient};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::reported_usage::ReportedUsage;
 
-/// Seconds of a day.
+/// The number of seconds in a day.
 pub(crate) const SECONDS_OF_DAY: i64 = 86_400;
-/// Days of one page; both APIs allow no more.
+/// The number of days of one page; both APIs allow no more.
 pub(crate) const DAYS_OF_PAGE: u32 = 31;
-/// Pages that are read of one report.
+/// The maximum number of pages that are read of one report.
 const MAX_PAGES: usize = 1_000;
 
-/// Reads every page of a report. `first` is the URL of the first one, `request` adds the key, and `read` gives what a bucket has.
+/// Reads every page of a report. `first` is the URL of the first page, `request` adds the key, and `read` reads the content of a bucket.
 pub(crate) async fn read_pages(
     http: &ProviderClient,
     first: &str,
@@ -60,7 +60,7 @@ pub(crate) async fn read_pages(
     Err(malformed())
 }
 
-/// A count of an object; 0 if it is not there.
+/// A count in an object; 0 if it is missing.
 pub(crate) fn count(object: &Value, name: &str) -> u64 {
     object[name].as_u64().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Honest clients: chats small and large, images from submission to result, health checks; and what they observe.
+//! Honest clients: small and large chats, images from submission to result, health checks; and what they observe.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::http::{Client, HttpRequest};
 
 /// How long an image may take before it counts as failed.
 const IMAGE_LIMIT: Duration = Duration::from_secs(60);
-/// Clock ticks per second of `/proc/PID/stat`, as Linux has them.
+/// Clock ticks per second in `/proc/PID/stat` on Linux.
 const TICKS: f64 = 100.0;
 
-/// What honest clients observed, and what the gateway spent meanwhile.
+/// What honest clients observed, and what the gateway used in the meantime.
 pub(super) struct Observed {
     kinds: [Latencies; 4],
     cpu_seconds: f64,
@@ -20,12 +20,12 @@ pub(super) struct Observed {
     seconds: f64,
 }
 
-/// The latencies of one kind of request, in milliseconds, and how many failed.
+/// The latencies of one kind of request, in milliseconds, and the number of failures.
 #[derive(Default)]
 struct Latencies {
     ms: Vec<f64>,
     failed: usize,
-    /// Why the last one failed.
+    /// Why the last failed request failed.
     why: String,
 }
 
@@ -40,7 +40,7 @@ impl Latencies {
         }
     }
 
-    /// `median / 95th percentile`, and the failures if there are any.
+    /// The cell of the table: `median / 95th percentile`, and the number of failures if there are any.
     fn cell(&self) -> String {
         let mut ms = self.ms.clone();
         ms.sort_by(f64::total_cmp);
@@ -77,7 +77,7 @@ impl Observed {
     }
 }
 
-/// Works for `duration` with `key`.
+/// Runs the honest clients for `duration` with `key`.
 pub(super) async fn observe(
     address: &str,
     key: &str,
@@ -107,7 +107,7 @@ pub(super) async fn observe(
     })
 }
 
-/// Does the same again until `end`, with a pause in between.
+/// Repeats a request until `end`, with a pause in between.
 async fn repeat(
     end: Instant,
     pause: Duration,
@@ -148,7 +148,7 @@ impl HonestClient<'_> {
         self.send(request).await.map(drop)
     }
 
-    /// From submission until the record says completed.
+    /// Generates an image, from the submission until the record is `completed`.
     async fn generate_image(&self) -> Result<(), String> {
         let url = format!("{}/v1/images/generations", self.base);
         let body = json!({ "model": "gpt-image-1-official", "prompt": "a mill" });

@@ -1,4 +1,4 @@
-//! Hostile clients. Each has an account of its own with money; what it does is allowed by the protocol, or nearly.
+//! Hostile clients. Each has its own account with a balance; its behaviour is allowed by the protocol, or nearly.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::http::{Client, HttpRequest};
 
 type Attack = Pin<Box<dyn Future<Output = Vec<JoinHandle<()>>> + Send>>;
 
-/// One way to take what others need.
+/// One way to use up resources that other clients need.
 pub(super) struct HostileClient {
     pub(super) name: &'static str,
     /// Prepares the attack and starts it; it runs in the tasks that are returned.
     pub(super) attack: fn(Arc<Victim>) -> Attack,
 }
 
-/// All hostile clients; the first does nothing, for comparison.
+/// All hostile clients; the first does nothing and serves as the baseline.
 pub(super) const HOSTILE_CLIENTS: &[HostileClient] = &[
     client("nobody", |_| Box::pin(async { Vec::new() })),
     client("objects-20mb", |v| Box::pin(large_bodies(v, "{}"))),
@@ -45,7 +45,7 @@ fn image(prompt: &str) -> Value {
     json!({ "model": "gpt-image-1-official", "prompt": prompt })
 }
 
-/// Three bodies of 20 MB at a time whose tree would be far larger.
+/// Three bodies of 20 MB at a time whose JSON tree would be far larger.
 async fn large_bodies(victim: Arc<Victim>, item: &str) -> Vec<JoinHandle<()>> {
     let items = vec![item; 20 * 1024 * 1024 / (item.len() + 1)].join(",");
     let body: Arc<str> = format!("{{\"model\":\"gpt-5\",\"messages\":[{items}]}}").into();
@@ -69,7 +69,7 @@ async fn large_bodies(victim: Arc<Victim>, item: &str) -> Vec<JoinHandle<()>> {
     .into()
 }
 
-/// 64 connections that announce 60 MB and send a byte a second.
+/// 64 connections that announce 60 MB and send one byte a second.
 async fn drip_feed(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let drip = async |victim: &Victim| {
         let mut connection = victim.connect().await?;
@@ -90,7 +90,7 @@ async fn drip_feed(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
         .collect()
 }
 
-/// Thousands of tasks that wait for their turn.
+/// Thousands of tasks that wait in the queue.
 async fn fill_the_queue(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let slow = image("a mill [[sandbox:delay=2000]]");
     victim.submit_many(victim.tasks, &slow).await;
@@ -105,7 +105,7 @@ async fn hanging_tasks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     Vec::new()
 }
 
-/// 40 tasks whose reference images come a byte a second.
+/// 40 tasks whose reference images arrive at one byte a second.
 async fn slow_references(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let Ok((port, server)) = trickle_server(Duration::from_secs(1)).await else {
         return Vec::new();
@@ -116,7 +116,7 @@ async fn slow_references(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     vec![server]
 }
 
-/// Tasks whose webhooks are never answered.
+/// Tasks whose webhook receivers never respond.
 async fn hanging_webhooks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let Ok((port, server)) = trickle_server(Duration::from_secs(3600)).await else {
         return Vec::new();
@@ -133,7 +133,7 @@ async fn hanging_webhooks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     vec![server, submissions]
 }
 
-/// A server that answers with the head of an image, then a byte every `pause`.
+/// A server whose response is the head of an image, followed by a byte every `pause`.
 async fn trickle_server(pause: Duration) -> std::io::Result<(u16, JoinHandle<()>)> {
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100000\r\n\r\n\x89PNG\r\n\x1a\n";
     let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -158,7 +158,7 @@ async fn trickle_server(pause: Duration) -> std::io::Result<(u16, JoinHandle<()>
     Ok((port, server))
 }
 
-/// 64 streams of long answers that nobody reads.
+/// 64 streams of long responses that the client does not read.
 async fn slow_readers(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let message = json!({ "role": "user", "content": "[[sandbox:words=200000]]" });
     let body = json!({ "model": "gpt-5", "stream": true, "messages": [message] }).to_string();
@@ -185,7 +185,7 @@ async fn idle_connections(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     vec![hold(connections)]
 }
 
-/// Keeps connections open until it is aborted.
+/// Keeps connections open until the task is aborted.
 fn hold(connections: Vec<TcpStream>) -> JoinHandle<()> {
     tokio::spawn(async move {
         std::future::pending::<()>().await;

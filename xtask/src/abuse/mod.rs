@@ -1,5 +1,5 @@
-//! `cargo xtask abuse`: runs each hostile client beside honest ones, and prints what the honest ones notice: their latency, their
-//! successes, and what the gateway spends.
+//! `cargo xtask abuse`: runs each hostile client beside honest ones, and prints what the honest ones observe: their latency, their successes, and the
+//! resources that the gateway uses.
 
 mod honest;
 mod hostile;
@@ -30,7 +30,7 @@ input_per_million = 1.25
 output_per_million = 10.0
 "#;
 
-/// How long each client attacks where they attack in turn, and how many tasks the one that fills the queue then has.
+/// For attacks in turn: how long each client attacks, and the number of tasks of the client that fills the queue.
 const TURN: Duration = Duration::from_secs(10);
 const TASKS_IN_TURN: usize = 300;
 
@@ -42,7 +42,7 @@ pub(crate) struct Options {
     /// Only hostile clients whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Waiting tasks of the client that fills the queue
+    /// Number of waiting tasks of the client that fills the queue
     #[arg(long, default_value_t = 20_000)]
     tasks: usize,
     /// The program to attack, instead of building it

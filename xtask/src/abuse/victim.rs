@@ -1,4 +1,4 @@
-//! A gateway under attack.
+//! The gateway that is attacked.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use crate::http::{Client, HttpRequest};
 
-/// A gateway under attack, as a hostile client sees it.
+/// The gateway that is attacked, from the view of a hostile client.
 pub(super) struct Victim {
     pub(super) address: String,
     /// The API key of the hostile client.
@@ -34,14 +34,14 @@ impl Victim {
         TcpStream::connect(&self.address).await.ok()
     }
 
-    /// Submits an image task; whether it was accepted.
+    /// Submits an image task; returns whether it was accepted.
     pub(super) async fn submit(&self, http: &Client, body: &Value) -> bool {
         let url = format!("http://{}/v1/images/generations", self.address);
         let sent = http.send(&self.key, HttpRequest::json(url, body)).await;
         sent.is_ok_and(|response| response.status.is_success())
     }
 
-    /// Submits `count` tasks, 16 at a time; returns when the last one was answered.
+    /// Submits `count` tasks, 16 at a time; returns after the last response.
     pub(super) async fn submit_many(self: &Arc<Self>, count: usize, body: &Value) {
         let mut workers = Vec::new();
         for _ in 0..16 {

@@ -1,5 +1,5 @@
-//! The bare axum server that the gateway is measured beside: it reads the whole request and
-//! answers fixed bytes, with the headers that the gateway sends.
+//! The bare axum server that the gateway is compared with: it reads the complete request and responds with fixed bytes, with the headers that the
+//! gateway sends.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -20,10 +20,10 @@ use super::load::{Answer, Requests, Target};
 use crate::Outcome;
 use crate::process::TempDir;
 
-/// What the server itself writes.
+/// The headers that the server adds itself.
 const OWN_HEADERS: [&str; 2] = ["content-length", "date"];
 
-/// A running bare server. Dropping it ends it.
+/// A running bare server. Dropping it stops it.
 pub(super) struct Bare {
     server: Child,
     address: String,
@@ -31,8 +31,7 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// Starts a server that answers `poll` to `GET /v1/tasks/{id}` and `receipt` to
-    /// `POST /v1/images/generations`.
+    /// Starts a server that responds with `poll` to `GET /v1/tasks/{id}` and with `receipt` to `POST /v1/images/generations`.
     pub(super) fn start(poll: &Answer, receipt: &Answer) -> Result<Self, String> {
         let folder = TempDir::new("bare")?;
         let path = folder.path().join("answers.json");
@@ -84,7 +83,7 @@ fn to_json(answer: &Answer) -> Value {
     json!({"headers": headers, "body": String::from_utf8_lossy(&answer.body)})
 }
 
-/// A fixed answer.
+/// A fixed response.
 struct Fixed {
     headers: Vec<(String, String)>,
     body: Bytes,
@@ -95,7 +94,7 @@ struct Answers {
     receipt: Fixed,
 }
 
-/// Serves the answers of a file on a free loopback port, which it prints, until it is killed.
+/// Serves the responses in a file on a free loopback port, which it prints, until it is killed.
 pub(super) fn serve(path: &Path) -> Outcome {
     let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
@@ -122,7 +121,7 @@ pub(super) fn serve(path: &Path) -> Outcome {
     })
 }
 
-/// Takes the whole body, as a server must that is to look at it.
+/// Reads the complete body, as a server must that processes it.
 async fn receipt(State(answers): State<Arc<Answers>>, _body: Bytes) -> Response<Body> {
     answers.receipt.response()
 }

@@ -1,6 +1,5 @@
-//! The gateway that is measured: with one worker, which the first submission keeps busy for good,
-//! so that what is measured is not image generation; and what every part of the bench asks
-//! of it.
+//! The measured gateway, and the requests that every part of the bench sends to it. The gateway has one worker, which the first submission keeps busy
+//! without end, so that image generation is not measured.
 
 use std::fs;
 use std::path::Path;
@@ -29,13 +28,13 @@ per_image = 0.02
 
 const HANGING: &str = "a harbour at dawn, seen from the lighthouse [[sandbox:hang]]";
 const FINISH_LIMIT: Duration = Duration::from_secs(30);
-/// Of the text of the metrics.
+/// The name of the counter of commits in the text of the metrics.
 const COMMITS: &str = "tollgate_store_commits_total";
 
-/// A running gateway with users and a key of each.
+/// A running gateway with users, each with a key.
 pub(super) struct BenchGateway {
     pub(super) gateway: Gateway,
-    /// The first user's.
+    /// The key of the first user.
     pub(super) key: String,
     pub(super) keys: Vec<String>,
 }
@@ -46,7 +45,7 @@ impl BenchGateway {
         Self::start_with(binary, &[], 1)
     }
 
-    /// Starts a gateway with these environment variables and so many users.
+    /// Starts a gateway with these environment variables and that number of users.
     pub(super) fn start_with(
         binary: &Path,
         environment: &[(&'static str, String)],
@@ -57,7 +56,7 @@ impl BenchGateway {
             .map(|number| format!("sk-{number:048}"))
             .collect();
         let rows = keys.iter().enumerate().map(|(number, key)| {
-            // Plenty, not unlimited: the guard on the balance is part of what is measured.
+            // A large balance, but not an unlimited one: the check of the balance is part of the measurement.
             let row = json!({"user": format!("bench{number}"), "balance": 1_000_000, "key": key});
             format!("{row}\n")
         });
@@ -66,7 +65,7 @@ impl BenchGateway {
         fs::write(&file, rows.collect::<String>())
             .map_err(|e| format!("{}: {e}", file.display()))?;
         gateway.record(&["import", &file.to_string_lossy()])?;
-        // The running server sees it within a second.
+        // The running server reads the change within a second.
         std::thread::sleep(Duration::from_secs(1));
         Ok(Self {
             gateway,
@@ -75,7 +74,7 @@ impl BenchGateway {
         })
     }
 
-    /// Starts another gateway on the database that the environment variables name, with the users that it has.
+    /// Starts another gateway on the database that the environment variables name, with the existing users.
     pub(super) fn join(
         binary: &Path,
         environment: &[(&'static str, String)],
@@ -104,13 +103,12 @@ impl BenchGateway {
         })
     }
 
-    /// A submission that is taken and never finished: the only worker is busy for good with the
-    /// first of them.
+    /// A submission that is accepted and never finished: the first of them keeps the only worker busy without end.
     pub(super) fn submission(&self) -> Vec<u8> {
         order(&self.key, HANGING)
     }
 
-    /// Such a submission of each user.
+    /// A submission as in [`Self::submission`], for each user.
     pub(super) fn submissions(&self) -> Vec<Vec<u8>> {
         self.keys.iter().map(|key| order(key, HANGING)).collect()
     }
@@ -120,7 +118,7 @@ impl BenchGateway {
         request("GET", &format!("/v1/tasks/{id}"), &self.key, "")
     }
 
-    /// Submits a task that is finished when this returns; returns its id.
+    /// Submits a task and waits until it is finished; returns its id.
     pub(super) async fn finished(&self) -> Result<String, String> {
         let (id, _) = self.submit(&order(&self.key, "a harbour at dawn")).await?;
         let began = Instant::now();
@@ -136,7 +134,7 @@ impl BenchGateway {
         Err(format!("the task did not finish within {FINISH_LIMIT:?}"))
     }
 
-    /// Submits; returns task id and receipt.
+    /// Submits a task; returns its id and the receipt.
     pub(super) async fn submit(&self, order: &[u8]) -> Result<(String, Answer), String> {
         let answer = self.send(order).await?;
         let receipt: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
@@ -146,12 +144,12 @@ impl BenchGateway {
         }
     }
 
-    /// One request on a connection of its own.
+    /// Sends one request on a new connection.
     pub(super) async fn send(&self, request: &[u8]) -> Result<Answer, String> {
         send(&self.gateway.address(), request).await
     }
 
-    /// How many commits the store has made so far.
+    /// The number of commits of the store so far.
     pub(super) async fn commits(&self) -> Result<u64, String> {
         commits(&self.gateway.address()).await
     }
@@ -178,7 +176,7 @@ async fn send(address: &str, request: &[u8]) -> Result<Answer, String> {
     connection.answer().await
 }
 
-/// How many commits the store of the gateway at an address has made so far.
+/// The number of commits so far of the store of the gateway at an address.
 pub(super) async fn commits(address: &str) -> Result<u64, String> {
     let answer = send(address, &request("GET", "/metrics", "", "")).await?;
     let text = String::from_utf8_lossy(&answer.body);

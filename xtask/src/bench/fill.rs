@@ -1,6 +1,5 @@
-//! Fills a gateway's database with finished tasks: copies of one that it made itself, with their
-//! charges and their entries in the ledger. All sums stay right; only `tollgate audit` can tell
-//! the copies, by the seals of their charges.
+//! Fills a gateway's database with finished tasks: copies of one that the gateway created itself, with their charges and their entries in the ledger.
+//! All sums stay correct; only `tollgate audit` can distinguish the copies, by the checksums of their charges.
 
 use std::fs;
 use std::io::Read as _;
@@ -11,21 +10,21 @@ use rusqlite::{Connection, params, params_from_iter};
 
 /// The first bytes of a database file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// The tables that hold rows of a task, and the column that says of which.
+/// The tables that contain rows of a task, each with the column of the task's id.
 const TABLES: &[(&str, &str)] = &[
     ("tasks", "id"),
     ("charges", "id"),
     ("ledger", "ref"),
     ("attempts", "task_id"),
 ];
-/// The digits of task ids, in their order.
+/// The digits of task ids, in ascending order.
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Length of `task_` and the ten digits of the time.
+/// The length of `task_` and the ten digits of the time.
 const PREFIX: usize = 15;
 
-/// The id of copy `number` of the task `original`: made at the same moment, so to speak.
+/// The id of copy `number` of the task `original`, with the same creation time.
 pub(super) fn copy_id(original: &str, number: u64) -> String {
-    // An odd factor spreads the copies like random ids and keeps them apart.
+    // An odd factor distributes the copies like random ids and keeps their ids distinct.
     let mut rest = u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
     let mut id = original[..PREFIX.min(original.len())].to_owned();
     for _ in 0..20 {
@@ -35,8 +34,7 @@ pub(super) fn copy_id(original: &str, number: u64) -> String {
     id
 }
 
-/// Adds `count` copies of the finished task `original` to the database in `data`, whose gateway
-/// does not run.
+/// Adds `count` copies of the finished task `original` to the database in `data`. The gateway of the database must not be running.
 pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String> {
     let path = database(data)?;
     let failed = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
@@ -53,7 +51,7 @@ pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         .map_err(failed)?;
-    // What the system has yet to write must not slow down what is measured next.
+    // Bytes that the system has not written yet must not slow down the next measurement.
     let written = fs::File::open(&path).and_then(|file| file.sync_all());
     written.map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
@@ -82,7 +80,7 @@ fn copy(
     Ok(())
 }
 
-/// Takes what the copies cost from their user and key.
+/// Deducts the costs of the copies from their user and key.
 fn pay(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
     let query = "SELECT settled, user_id, key_id FROM charges WHERE id = ?1";
     let (cost, user, key): (i64, String, String) = db.query_row(query, [original], |row| {
@@ -100,7 +98,7 @@ fn pay(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The database file in a data directory, by its first bytes.
+/// The database file in a data directory, recognised by its first bytes.
 pub(super) fn database(data: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(data).map_err(|e| format!("{}: {e}", data.display()))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,4 +1,5 @@
-//! Rate limits of three nodes: how many requests they admit together of a limit, with Redis and without; and what asking Redis adds to a request's time.
+//! Measures rate limits with three nodes: how many requests the nodes admit together, with Redis and without; and how much Redis adds to a request's
+//! time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +15,14 @@ use crate::cluster::server::Server;
 use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 
 const NODES: usize = 3;
-/// Requests a minute of each key.
+/// The limit of each key, in requests a minute.
 const LIMIT: usize = 600;
-/// So many are sent, in much less than a minute.
+/// The number of requests that are sent, in much less than a minute.
 const SENT: usize = 3 * LIMIT;
 const CONNECTIONS: [usize; 2] = [6, 30];
-/// How far from the limit the number of admitted requests may be.
+/// The allowed deviation of the number of admitted requests from the limit.
 const TOLERANCE: f64 = 0.02;
-/// Requests to each gateway whose times are compared.
+/// The number of requests to each gateway whose times are compared.
 const TIMED: usize = 5_000;
 const WARM_UP: usize = 200;
 
@@ -62,7 +63,7 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// How many requests nodes admit of [`LIMIT`], for each of [`CONNECTIONS`].
+/// The number of requests that the nodes admit of [`LIMIT`], for each of [`CONNECTIONS`].
 fn admitted(
     binary: &Path,
     runtime: &tokio::runtime::Runtime,
@@ -85,7 +86,7 @@ fn admitted(
         let keys = nodes[0].keys.clone();
         nodes.push(BenchGateway::join(binary, &shared, &keys)?);
     }
-    // Until each knows how many nodes there are.
+    // Waits until each node knows the number of nodes.
     std::thread::sleep(std::time::Duration::from_secs(12));
     let addresses: Vec<String> = nodes.iter().map(|node| node.gateway.address()).collect();
     let mut counts = Vec::new();
@@ -95,7 +96,7 @@ fn admitted(
     Ok(counts)
 }
 
-/// A key of the first user, with so many requests a minute.
+/// A key of the first user, with a limit of `rpm` requests a minute.
 fn limited_key(gateway: &BenchGateway, rpm: usize) -> Result<String, String> {
     let rpm = rpm.to_string();
     let create = ["key", "create", "--user", "bench0", "--rpm", &rpm];
@@ -104,7 +105,7 @@ fn limited_key(gateway: &BenchGateway, rpm: usize) -> Result<String, String> {
     Ok(key.to_owned())
 }
 
-/// The cheapest request that counts.
+/// The cheapest request that counts towards the limit.
 fn counted_request(key: &str) -> Vec<u8> {
     request(
         "POST",
@@ -143,7 +144,7 @@ async fn count_admitted(
     Ok(admitted.into_iter().sum())
 }
 
-/// The sorted times in milliseconds of requests to a gateway without Redis and one with it, turn and turn about.
+/// The sorted times in milliseconds of requests to a gateway without Redis and one with Redis, in alternation.
 async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
     let mut sides = Vec::new();
     for environment in [
@@ -155,7 +156,7 @@ async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
         let connection = Connection::open(&gateway.gateway.address()).await?;
         sides.push((gateway, connection, counted_request(&key), Vec::new()));
     }
-    // Both see their new key within a second.
+    // Both gateways read their new key within a second.
     tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     for number in 0..TIMED + WARM_UP {
         for (_, connection, bytes, times) in &mut sides {
@@ -176,7 +177,7 @@ async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
         .map_err(|_| "two gateways were measured".to_owned())
 }
 
-/// The value that so many of a hundred are below.
+/// The value at a percentile.
 fn at(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(index).copied().unwrap_or_default()

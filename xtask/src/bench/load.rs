@@ -1,5 +1,5 @@
-//! Load: connections that are kept, each sending its next request when the last one is answered.
-//! It writes and reads bare bytes, so that it takes little of the machine that it measures.
+//! Generates load: kept connections, each of which sends its next request after the response to the previous one. It writes and reads plain bytes, so
+//! that it uses little of the machine that it measures.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,45 +12,45 @@ use tokio::task::JoinSet;
 
 use super::table::Table;
 
-/// Clock ticks of `/proc/PID/stat` per second: 100 on every Linux that we run on.
+/// Clock ticks per second in `/proc/PID/stat`: 100 on every supported Linux.
 const TICKS: u64 = 100;
-/// What is done before the measurement begins.
+/// The duration of the load before the measurement begins.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Makes the bytes of the request of that number.
+/// Creates the bytes of the request with that number.
 pub(super) type Requests = Arc<dyn Fn(u64) -> Vec<u8> + Send + Sync>;
 
-/// A server and what it is asked.
+/// A server and the requests to send to it.
 pub(super) struct Target {
     pub(super) address: String,
     pub(super) pid: u32,
     pub(super) requests: Requests,
 }
 
-/// What came of a load.
+/// The measured values of a load.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Measured {
     requests: u64,
-    /// The requests of the warm-up too.
+    /// The number of requests, including those of the warm-up.
     pub(super) in_all: u64,
     seconds: f64,
     cpu_seconds: f64,
 }
 
 impl Measured {
-    /// Requests answered per second.
+    /// The number of responses per second.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub(super) fn rate(&self) -> f64 {
         self.requests as f64 / self.seconds.max(1e-9)
     }
 
-    /// Time on the processor that the server took for each, in microseconds.
+    /// The processor time that the server used per request, in microseconds.
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
     pub(super) fn cpu_us(&self) -> f64 {
         self.cpu_seconds * 1e6 / self.requests.max(1) as f64
     }
 
-    /// Notes the rate and the time on the processor of `what`.
+    /// Adds the rate and the processor time of `what` to the table.
     pub(super) fn note(&self, what: &str, table: &mut Table) {
         table.note(format!("{what}per second"), format!("{:.0}", self.rate()));
         table.note(
@@ -59,7 +59,7 @@ impl Measured {
         );
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
@@ -70,7 +70,7 @@ impl Measured {
     }
 }
 
-/// One request's bytes.
+/// The bytes of a request.
 pub(super) fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     let mut text =
         format!("{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n");
@@ -85,7 +85,7 @@ pub(super) fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8
     text.into_bytes()
 }
 
-/// Sends requests over `connections` for `seconds` and counts. Any answer but 200 is an error.
+/// Sends requests over `connections` for `seconds` and counts them. Any response but 200 is an error.
 pub(super) async fn run(
     target: &Target,
     connections: usize,
@@ -104,8 +104,8 @@ pub(super) async fn run(
     })
 }
 
-/// The same load on two servers, turn and turn about: each has a second, `seconds` times, so that
-/// whatever else the machine does meets both. They also take turns in being first.
+/// Puts the same load on two servers in alternation: each for a second, `seconds` times, so that other activity of the machine affects both. They
+/// also alternate in who is first.
 pub(super) async fn beside(
     targets: [&Target; 2],
     connections: usize,
@@ -121,7 +121,7 @@ pub(super) async fn beside(
     Ok(sums)
 }
 
-/// The same load on any number of servers, turn and turn about, as [`beside`].
+/// Puts the same load on any number of servers in alternation, as [`beside`] does.
 pub(super) async fn around(
     targets: &[&Target],
     connections: usize,
@@ -171,7 +171,7 @@ pub(super) struct Connection {
     buffer: Vec<u8>,
 }
 
-/// An answer's head and body, as they came.
+/// The head and body of a response, as received.
 pub(super) struct Answer {
     pub(super) head: String,
     pub(super) body: Vec<u8>,
@@ -188,13 +188,13 @@ impl Connection {
         })
     }
 
-    /// Sends bytes as they are.
+    /// Sends bytes unchanged.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> Result<(), String> {
         let sent = self.stream.write_all(bytes).await;
         sent.map_err(|e| format!("cannot send: {e}"))
     }
 
-    /// Sends a request and reads past its answer, which must be 200.
+    /// Sends a request and skips its response, which must be 200.
     pub(super) async fn exchange(&mut self, request: &[u8]) -> Result<(), String> {
         self.send(request).await?;
         let (head, length) = self.receive().await?;
@@ -207,7 +207,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads one answer.
+    /// Reads one response.
     pub(super) async fn answer(&mut self) -> Result<Answer, String> {
         let (head, length) = self.receive().await?;
         let answer = Answer {
@@ -218,7 +218,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Fills the buffer with one answer; returns the lengths of its head and its body.
+    /// Fills the buffer with one response; returns the lengths of its head and its body.
     async fn receive(&mut self) -> Result<(usize, usize), String> {
         let mut lengths = None;
         loop {
@@ -238,7 +238,7 @@ impl Connection {
     }
 }
 
-/// The lengths of head and body of the answer that begins here, once its head is complete.
+/// The lengths of head and body of the response that begins here; `None` until its head is complete.
 fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     const NAME: &[u8] = b"content-length:";
     let Some(head) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
@@ -262,12 +262,12 @@ fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     }
 }
 
-/// Time on the processor that a process has taken so far.
+/// The processor time that a process has used so far.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand ticks")]
 pub(super) fn cpu_seconds(pid: u32) -> Result<f64, String> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
     let stat = stat.map_err(|e| format!("no process {pid}: {e}"))?;
-    // The name in parentheses may hold anything; the fields after it are numbers from the third on.
+    // The name in parentheses may contain any characters; the fields after it are numbers from the third on.
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let field = |at: usize| fields.split_whitespace().nth(at - 3)?.parse::<u64>().ok();
     match (field(14), field(15)) {

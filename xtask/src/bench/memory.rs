@@ -1,5 +1,4 @@
-//! Memory: what the gateway takes when nothing happens, and at most while many large files come
-//! in side by side.
+//! Measures memory: what the gateway uses when idle, and its maximum while many large files are uploaded at the same time.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -13,7 +12,7 @@ use super::load::{Connection, memory};
 use super::table::{Table, mib};
 
 const UPLOADS: usize = 100;
-/// The largest file that is taken.
+/// The maximum size of an uploaded file in bytes.
 const FILE_BYTES: usize = 20_971_520;
 const IDLE_TARGET_MIB: f64 = 40.0;
 const UPLOADS_TARGET_MIB: f64 = 200.0;
@@ -82,7 +81,7 @@ async fn upload(subject: &BenchGateway) -> Result<(), String> {
         connection.send(&CHUNK[..now]).await?;
         rest -= now;
     }
-    // Sends the end and insists on 200.
+    // Sends the last bytes and requires a response of 200.
     connection.send(end.as_bytes()).await
 }
 

@@ -1,6 +1,5 @@
-//! `cargo xtask bench`: the figures that Tollgate promises, measured on this machine. Rates are
-//! ratios within one run: the gateway beside a bare axum server ([`bare`]) that answers the same
-//! bytes to the same load ([`load`]), turn and turn about.
+//! `cargo xtask bench`: measures the figures that Tollgate promises on this machine. Rates are ratios within one run: the gateway is compared with a
+//! bare axum server ([`bare`]) that responds with the same bytes to the same load ([`load`]), in alternation.
 
 mod bare;
 mod bench_gateway;
@@ -37,7 +36,7 @@ pub(crate) struct Options {
     /// How long each load lasts
     #[arg(long, default_value_t = 5)]
     seconds: u64,
-    /// How many stored tasks are many
+    /// The number of stored tasks that the comparison with few stored tasks uses
     #[arg(long, default_value_t = 1_000_000)]
     tasks: u64,
     /// How many chats and tasks are stored for the lists
@@ -74,7 +73,7 @@ enum Part {
 
 #[derive(clap::Args)]
 pub(crate) struct BareOptions {
-    /// What to answer
+    /// The file with the responses
     answers: PathBuf,
 }
 
@@ -84,24 +83,24 @@ pub(crate) struct ProxyOptions {
     upstream: String,
 }
 
-/// The bare server that the gateway is measured beside.
+/// Runs the bare server that the gateway is compared with.
 pub(crate) fn serve_bare(options: &BareOptions) -> Outcome {
     bare::serve(&options.answers)
 }
 
-/// The upstream of the chat bench.
+/// Runs the upstream of the chat bench.
 pub(crate) fn serve_upstream() -> Outcome {
     chat::serve_upstream()
 }
 
-/// The bare proxy of the chat bench.
+/// Runs the bare proxy of the chat bench.
 pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
     chat::serve_proxy(&options.upstream)
 }
 
 /// Measures and prints a table; fails when a figure is below its target.
 pub(crate) fn run(options: Options) -> Outcome {
-    // Lists take milliseconds: a debug build of this tool is fast enough to measure a given program.
+    // Lists take milliseconds, so a debug build of this tool is fast enough to measure a given program.
     let is_slow_enough = options.only == Some(Part::Lists) && options.binary.is_some();
     if cfg!(debug_assertions) && !is_slow_enough {
         return rerun_in_release();
@@ -161,7 +160,7 @@ pub(crate) fn run_training_loads(binary: &Path, seconds: u64) -> Outcome {
     chat::measure(binary, seconds, &mut table)
 }
 
-/// Runs this command again in a release build: a slow load generator would measure itself.
+/// Runs this command again in a release build, because a slow load generator would measure itself.
 pub(crate) fn rerun_in_release() -> Outcome {
     let mut cargo = process::cargo();
     cargo.current_dir(repo::root());

@@ -1,6 +1,7 @@
-//! One, two and four nodes on one PostgreSQL, with the same load in all, and with the same load on each: what an operation costs the database must not grow
-//! with the nodes. As many nodes with a server each show what the same number of processes on these processors costs without anything in common. Then plain
-//! chats of one busy user on three nodes. The server keeps its data in a temporary folder and does not wait for the disk.
+//! Measures one, two and four nodes on one PostgreSQL server, with the same total load, and with the same load on each node: the database's cost of
+//! an operation must not grow with the number of nodes. For comparison, the same number of nodes with a server each shows what that many processes
+//! cost on these processors if they share nothing. Then it measures plain chats of one busy user on three nodes. The server stores its data in a
+//! temporary folder and does not wait for the disk.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
@@ -17,18 +18,18 @@ use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 use crate::process::TempDir;
 
 const NODES: [usize; 3] = [1, 2, 4];
-/// Of all nodes together, or of each.
+/// The number of connections, to all nodes together or to each node.
 const CONNECTIONS: usize = 64;
-/// With so many, nodes seldom wait for a row that another has locked. One user is measured as well.
+/// With this number of users, nodes seldom wait for a row that another node has locked. One user is measured as well.
 const USERS: usize = 1_000;
-/// Operations for each second of the database's processor, of four nodes beside one.
+/// The minimum ratio, of four nodes to one node, of operations per second of the database's processor time.
 const KEPT: f64 = 0.9;
 const BUSY_NODES: usize = 3;
 
-/// What a load on all nodes took.
+/// The measured cost of a load on all nodes.
 struct Cost {
     rate: f64,
-    /// Microseconds of the gateways and of PostgreSQL for each operation.
+    /// Processor time of the gateways and of PostgreSQL for each operation, in microseconds.
     gateways_us: f64,
     database_us: f64,
     commits_per_100: f64,
@@ -97,7 +98,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     Ok(())
 }
 
-/// As many nodes as the most, each on a server of its own, with the same load on each.
+/// Measures the maximum number of nodes, each on a server of its own, with the same load on each.
 async fn with_a_server_each(binary: &Path, bin: &Path, seconds: u64) -> Result<Cost, String> {
     let mut sides = Vec::new();
     for _ in 0..NODES[NODES.len() - 1] {
@@ -120,7 +121,7 @@ async fn with_a_server_each(binary: &Path, bin: &Path, seconds: u64) -> Result<C
     })
 }
 
-/// Gateways on one database, with a user for each of [`USERS`].
+/// Starts gateways on one database, with [`USERS`] users.
 fn start_nodes(
     binary: &Path,
     count: usize,
@@ -135,7 +136,7 @@ fn start_nodes(
     Ok(nodes)
 }
 
-/// Gateways on one database; the users are the first one's.
+/// Starts gateways on one database, with the users of the first gateway.
 fn start_chat_nodes(binary: &Path, count: usize, url: &str) -> Result<Vec<Setup>, String> {
     let mut nodes = vec![Setup::start(binary, Some(url))?];
     for _ in 1..count {
@@ -166,7 +167,7 @@ async fn of_submissions(
     run(&targets?, server, load).await
 }
 
-/// Every node polls its own task, which it has submitted.
+/// Polls, on every node, a task that was submitted there.
 async fn of_polls(nodes: &[BenchGateway], server: &Postgres, seconds: u64) -> Result<Cost, String> {
     let mut targets = Vec::new();
     for node in nodes {
@@ -178,7 +179,7 @@ async fn of_polls(nodes: &[BenchGateway], server: &Postgres, seconds: u64) -> Re
     run(&targets, server, (CONNECTIONS / nodes.len(), seconds)).await
 }
 
-/// Puts a load on all nodes at the same time: so many connections to each, for so many seconds.
+/// Puts a load on all nodes at the same time, with that number of connections to each, for that number of seconds.
 #[expect(clippy::cast_precision_loss, reason = "means")]
 async fn run(
     targets: &[Target],

@@ -1,4 +1,4 @@
-//! Polls: how many the gateway answers beside a bare server that answers the same bytes.
+//! Measures polls: the rate of the gateway, compared with a bare server that responds with the same bytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     })
 }
 
-/// Rates, time on the processor, and the ratio of the rates, which has a target.
+/// Adds rates, processor time, and the ratio of the rates, which has a target, to the table.
 pub(super) fn compare(table: &mut Table, what: &str, target: f64, [ours, bare]: [Measured; 2]) {
     for (who, measured) in [("gateway", ours), ("bare axum", bare)] {
         measured.note(&format!("{what}{who}, "), table);

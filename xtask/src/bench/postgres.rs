@@ -1,4 +1,4 @@
-//! Chats on PostgreSQL beside SQLite: a plain chat for which money is held, on one gateway, turn and turn about. The server keeps its
+//! Measures chats on PostgreSQL compared with SQLite: a plain chat for which an amount is held, on one gateway, in alternation. The server stores its
 //! data in a temporary folder and does not wait for the disk.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 
 const CONNECTIONS: usize = 32;
 
-/// Processor time and throughput beside SQLite; commits; processor time of PostgreSQL itself.
+/// Measures processor time and throughput compared with SQLite; commits; processor time of PostgreSQL itself.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("chats on PostgreSQL");
     let bin =
@@ -56,7 +56,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     })
 }
 
-/// Chats per second, commits per 100 chats, and processor time of PostgreSQL for each.
+/// Measures chats per second, commits per 100 chats, and the processor time of PostgreSQL per chat.
 #[expect(clippy::cast_precision_loss, reason = "ratios")]
 async fn counted(
     setup: &Setup,
@@ -97,7 +97,7 @@ pub(super) fn cpu_of_all(pid: u32) -> Result<f64, String> {
             .nth(1)
             .and_then(|id| id.parse().ok());
         if parent == Some(pid) {
-            // One that ends meanwhile counts no more.
+            // A process that has ended in the meantime is not counted.
             sum += cpu_seconds(child).unwrap_or_default();
         }
     }

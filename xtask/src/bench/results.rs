@@ -1,5 +1,5 @@
-//! Large results through S3: videos that the gateway fetches from a provider and uploads side by side, and clients that download them through
-//! the gateway; memory, and processor time for each megabyte beside `curl`. The S3 server is SeaweedFS (`weed`).
+//! Measures large results through S3: videos that the gateway fetches from a provider and uploads concurrently, and clients that download them
+//! through the gateway; memory, and processor time per megabyte compared with `curl`. The S3 server is SeaweedFS (`weed`).
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -25,10 +25,10 @@ use crate::process::{TempDir, output};
 
 const RESULTS: usize = 64;
 const MEGABYTES: usize = 50;
-/// Transfers of `curl`, one after another.
+/// The number of transfers with `curl`, one after another.
 const CURL_TRANSFERS: usize = 8;
 const FINISH_LIMIT: Duration = Duration::from_mins(5);
-/// What the gateway may take beyond its memory before the first result. It holds pieces, not files, of which there are 3.2 GB.
+/// The maximum of the gateway's memory above its memory before the first result. It keeps pieces in memory, not files, whose total size is 3.2 GB.
 const MEMORY_TARGET_MIB: f64 = 300.0;
 static CHUNK: [u8; 65_536] = [0; 65_536];
 
@@ -85,7 +85,7 @@ per_second = 0.1
     )
 }
 
-/// Serves OpenAI's API of videos; every video is ready at once.
+/// Starts a server with OpenAI's API of videos, on which every video is complete at once.
 async fn serve_provider() -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.map_err(|e| e.to_string())?;
@@ -129,7 +129,7 @@ async fn content() -> impl IntoResponse {
     (headers, body)
 }
 
-/// What the gateway's process takes from one moment on.
+/// The memory and processor time of the gateway's process since a certain moment.
 struct Usage {
     pid: u32,
     cpu_seconds: f64,
@@ -140,7 +140,7 @@ struct Usage {
 impl Usage {
     fn begin(gateway: &Gateway) -> Result<Self, String> {
         let pid = gateway.pid().ok_or("the gateway is not running")?;
-        // Forgets the highest so far.
+        // Resets the recorded maximum.
         let reset = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
         reset.map_err(|e| format!("/proc/{pid}/clear_refs: {e}"))?;
         Ok(Self {
@@ -176,7 +176,7 @@ async fn generate(gateway: &Gateway, table: &mut Table) -> Result<Vec<String>, S
     gateway.record(&["user", "create", "bench", "--balance", "1000000"])?;
     let key = gateway.record(&["key", "create", "--user", "bench"])?;
     let key = key["key"].as_str().ok_or("`key create` printed no key")?;
-    // The running server sees it within a second.
+    // The running server reads the change within a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let usage = Usage::begin(gateway)?;
     let address = gateway.address();
@@ -214,7 +214,7 @@ async fn one_result(address: &str, key: &str) -> Result<String, String> {
     Err(format!("a result took longer than {FINISH_LIMIT:?}"))
 }
 
-/// Downloads all of them at the same time.
+/// Downloads all results at the same time.
 async fn download(gateway: &Gateway, urls: &[String], table: &mut Table) -> Result<(), String> {
     let usage = Usage::begin(gateway)?;
     let address = gateway.address();
@@ -228,7 +228,7 @@ async fn download(gateway: &Gateway, urls: &[String], table: &mut Table) -> Resu
     )
 }
 
-/// Reads a file to its end and keeps nothing; returns how much that was.
+/// Reads a file to its end without storing it; returns its size.
 async fn size_of(address: &str, url: &str) -> Result<usize, String> {
     let path = url.find("/files/").map_or(url, |at| &url[at..]);
     let failed = |e: std::io::Error| format!("{url}: {e}");
@@ -245,7 +245,7 @@ async fn size_of(address: &str, url: &str) -> Result<usize, String> {
     }
 }
 
-/// Processor time of `curl` for each megabyte: to fetch a result and upload it, and to download it from S3.
+/// Processor time of `curl` per megabyte: to fetch a result and upload it, and to download it from S3.
 #[expect(clippy::cast_precision_loss, reason = "a mean")]
 fn curl_ms_per_mb(source: &str, s3: &str) -> Result<[f64; 2], String> {
     let folder = TempDir::new("curl")?;
@@ -263,7 +263,7 @@ fn curl_ms_per_mb(source: &str, s3: &str) -> Result<[f64; 2], String> {
         let mut bash = Command::new("bash");
         bash.current_dir(folder.path()).args(["-c", &script]);
         let printed = output(&mut bash)?;
-        // The second line is what the shell's children took: user, system.
+        // The second line is the time of the shell's child processes: user, system.
         let line = printed.lines().nth(1).unwrap_or_default();
         let seconds: f64 = line.split_whitespace().filter_map(seconds).sum();
         *time = 1e3 * seconds / (CURL_TRANSFERS * MEGABYTES) as f64;
@@ -271,7 +271,7 @@ fn curl_ms_per_mb(source: &str, s3: &str) -> Result<[f64; 2], String> {
     Ok(times)
 }
 
-/// A time as `times` prints it: `0m1.250s`.
+/// Parses a time as `times` prints it: `0m1.250s`.
 fn seconds(text: &str) -> Option<f64> {
     let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
     Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)

@@ -1,5 +1,5 @@
-//! The same with many stored tasks: polls and submissions cost what they cost with few, and a
-//! start does not wait for what is stored.
+//! Measures with many stored tasks: polls and submissions must cost the same as with few stored tasks, and the time of a start must not depend on the
+//! stored tasks.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const FEW: u64 = 1_000;
 const TARGET: f64 = 0.9;
 const START_TARGET: f64 = 1.0;
 
-/// A gateway with so many stored tasks.
+/// A gateway with that number of stored tasks.
 struct Stored {
     subject: BenchGateway,
     started: Duration,
@@ -23,7 +23,7 @@ struct Stored {
     count: u64,
 }
 
-/// Measures a gateway with `many` stored tasks beside one with few.
+/// Measures a gateway with `many` stored tasks compared with one with few.
 pub(super) fn measure(
     binary: &Path,
     seconds: u64,
@@ -69,7 +69,7 @@ pub(super) fn measure(
     })
 }
 
-/// The rate with many stored tasks, and how much of the rate with few that is.
+/// Measures the rate with many stored tasks, and its ratio to the rate with few.
 async fn ratio(
     table: &mut Table,
     what: &str,
@@ -115,7 +115,7 @@ impl Stored {
         })
     }
 
-    /// Polls of `some` of the stored tasks, which lie far apart.
+    /// Polls of `some` of the stored tasks, evenly distributed over all of them.
     fn polls(&self, some: u64) -> Requests {
         let (original, apart) = (self.original.clone(), self.count / some);
         let poll = String::from_utf8_lossy(&self.subject.poll(&original)).into_owned();

@@ -1,4 +1,4 @@
-//! Submissions: each one is on disk before its receipt; side by side they share commits.
+//! Measures submissions: each is on disk before its receipt is sent; concurrent ones share commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use super::table::Table;
 pub(super) const CONNECTIONS: usize = 64;
 const SHARED_TARGET: f64 = 8.0;
 const RATE_TARGET: f64 = 0.2;
-/// Commits of the gateway's own work (leases, clean-up) that may fall into a measurement.
+/// The allowed commits per submission for the gateway's own work (leases, clean-up).
 const OWN_COMMITS: f64 = 0.05;
 
-/// One connection, then many.
+/// Measures one connection, then many.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("submissions");
     let subject = BenchGateway::start(binary)?;
@@ -43,7 +43,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     })
 }
 
-/// A load of submissions, and how many commits the store made for each.
+/// Measures a load of submissions, and the commits of the store per submission.
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
 async fn counted(
     subject: &BenchGateway,

@@ -12,7 +12,7 @@ struct Line {
 }
 
 impl Table {
-    /// A figure without a target.
+    /// Adds a figure without a target.
     pub(super) fn note(&mut self, what: impl Into<String>, measured: impl Into<String>) {
         self.0.push(Line {
             what: what.into(),
@@ -23,7 +23,7 @@ impl Table {
         self.progress();
     }
 
-    /// A figure that must reach `target`.
+    /// Adds a figure that must reach `target`.
     pub(super) fn at_least(&mut self, what: &str, target: f64, measured: f64) {
         self.judged(
             what,
@@ -33,7 +33,7 @@ impl Table {
         );
     }
 
-    /// A figure that must not pass `target`.
+    /// Adds a figure that must not exceed `target`.
     pub(super) fn at_most(&mut self, what: &str, target: f64, measured: f64) {
         self.judged(
             what,
@@ -43,7 +43,7 @@ impl Table {
         );
     }
 
-    /// The median, the 99th percentile and the longest of some times in milliseconds, of which the second must not pass `target`.
+    /// Adds the median, the 99th percentile and the maximum of times in milliseconds. The 99th percentile must not exceed `target`.
     pub(super) fn at_most_ms(
         &mut self,
         what: &str,
@@ -59,7 +59,7 @@ impl Table {
         self.progress();
     }
 
-    /// How many figures miss their target.
+    /// The number of figures that miss their target.
     pub(super) fn below(&self) -> usize {
         self.0
             .iter()
@@ -67,7 +67,7 @@ impl Table {
             .count()
     }
 
-    /// Prints all of it to stdout.
+    /// Prints the table to stdout.
     pub(super) fn print(&self) {
         let width = self.0.iter().map(|line| line.what.len()).max().unwrap_or(0);
         println!("{:<width$}  {:>14}  {:>10}", "figure", "measured", "target");
@@ -95,7 +95,7 @@ impl Table {
         self.progress();
     }
 
-    /// A bench takes minutes: each line is also printed at once.
+    /// Prints the last line at once, because a bench takes minutes.
     fn progress(&self) {
         if let Some(line) = self.0.last() {
             eprintln!("  {}: {}", line.what, line.measured);
@@ -103,7 +103,7 @@ impl Table {
     }
 }
 
-/// Three digits are all that a measurement on a shared machine is worth.
+/// Formats a value with three digits: measurements on a shared machine are not more precise.
 fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),

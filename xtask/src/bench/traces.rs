@@ -1,5 +1,5 @@
-//! What traces cost: plain chats of three gateways, turn and turn about, that record none, one of a hundred, and all of them. The collector takes
-//! whatever it is sent.
+//! Measures what traces cost: plain chats on three gateways, in alternation, that record no traces, one in a hundred, and all of them. The collector
+//! accepts whatever it receives.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::load::{self, Target};
 use super::table::Table;
 
 const CONNECTIONS: usize = 32;
-/// Which of a hundred traces are recorded; without traces first.
+/// The percentage of traces that are recorded; `None` for no traces.
 const PERCENT: [Option<u32>; 3] = [None, Some(1), Some(100)];
 
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
@@ -53,7 +53,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     })
 }
 
-/// A collector that reads traces and keeps nothing; returns its URL.
+/// Starts a collector that reads traces and discards them; returns its URL.
 async fn serve_collector() -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.map_err(|e| e.to_string())?;

@@ -1,4 +1,5 @@
-//! `--chaos`: customers work while one fault after the other happens. What they were told must hold at the end.
+//! `--chaos`: customers send requests while faults are injected one after the other. At the end, everything that the gateways acknowledged must be
+//! true.
 
 use std::sync::Arc;
 use std::thread::sleep;
@@ -17,24 +18,24 @@ use crate::rng::Rng;
 use crate::{Outcome, balancer};
 
 const CUSTOMERS: usize = 12;
-/// How long all nodes may take to be ready once a fault is repaired.
+/// The time limit for all nodes to become ready after the repair of a fault.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// What was seen of a fault.
+/// The observations during a fault.
 struct Row {
     name: &'static str,
-    /// From its beginning until all is well again, and a while after.
+    /// The time from the injection until the cluster has recovered, and a while after.
     took: Duration,
     acknowledged: u64,
     sent: u64,
     failed: u64,
-    /// The longest time in which no chat was answered, and no task accepted.
+    /// The longest times without a response to a chat, and without an accepted task.
     gaps: [Duration; 2],
-    /// From the repair until every node was ready.
+    /// The time from the repair until every node was ready.
     ready_after: Duration,
 }
 
-/// The customers, the probes, and what they see.
+/// The customers, the probes, and their observations.
 struct Load {
     observations: Arc<Observations>,
     probes: [Arc<Probes>; 2],
@@ -51,7 +52,7 @@ impl Load {
     }
 }
 
-/// The faults of which the name contains `only`; all without it.
+/// The faults whose name contains `only`; all faults without it.
 pub(super) fn chosen(only: Option<&str>) -> Result<Vec<&'static Fault>, String> {
     let is_chosen = |fault: &&Fault| only.is_none_or(|only| fault.name.contains(only));
     let chosen: Vec<&Fault> = FAULTS.iter().filter(is_chosen).collect();
@@ -62,7 +63,7 @@ pub(super) fn chosen(only: Option<&str>) -> Result<Vec<&'static Fault>, String> 
     Ok(chosen)
 }
 
-/// Lets the faults happen, `pause` apart, and checks every promise.
+/// Injects the faults, `pause` apart, and checks every promise.
 pub(super) fn run(
     runtime: &Runtime,
     mut cluster: Cluster,
@@ -158,7 +159,7 @@ impl std::fmt::Display for Row {
     }
 }
 
-/// Lets one fault happen. `None` if a part that it needs is missing.
+/// Injects one fault. `None` if a part that it needs is missing.
 fn observe(
     runtime: &Runtime,
     cluster: &mut Cluster,
@@ -191,7 +192,7 @@ fn observe(
     }))
 }
 
-/// Waits until every node says that it is ready. Returns how long that took.
+/// Waits until every node reports readiness. Returns how long that took.
 fn until_ready(runtime: &Runtime, cluster: &Cluster) -> Result<Duration, String> {
     let began = Instant::now();
     for address in cluster.addresses() {
@@ -205,11 +206,11 @@ fn until_ready(runtime: &Runtime, cluster: &Cluster) -> Result<Duration, String>
     Ok(began.elapsed())
 }
 
-/// A user without limit, whose requests show only whether there are answers.
+/// A key of a user without limit, whose requests only show whether there are responses.
 fn create_probe_key(cluster: &Cluster) -> Result<String, String> {
     let gateway = cluster.gateway(0);
     gateway.record(&["user", "create", "probe", "--unlimited"])?;
-    // A limit, so that Redis is asked.
+    // The key has a limit, so that the gateway sends requests to Redis.
     let key = gateway.record(&["key", "create", "--user", "probe", "--rpm", "100000"])?;
     let key = key["key"].as_str().map(str::to_owned);
     key.ok_or_else(|| "`key create` printed no key".to_owned())

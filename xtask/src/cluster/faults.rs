@@ -1,4 +1,4 @@
-//! What breaks, and how it is repaired.
+//! The faults: what is broken, and how it is repaired.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,18 +18,18 @@ const PAST_THE_LEASE: Duration = Duration::from_secs(LEASE_S + 3);
 
 /// A fault.
 pub(super) struct Fault {
-    /// For `--only`: the part that it is about, and what happens to it.
+    /// The name for `--only`: the affected part, and what happens to it.
     pub(super) name: &'static str,
-    /// What takes its time and breaks nothing yet.
+    /// Preparation that takes time and breaks nothing yet.
     pub(super) prepare: fn(&mut Cluster) -> Outcome,
-    /// For how long.
+    /// The time between injection and repair.
     pub(super) lasts: Duration,
-    /// Returns false if a part that it needs is missing.
+    /// Injects the fault. Returns false if a part that it needs is missing.
     pub(super) inject: fn(&mut Cluster) -> Result<bool, String>,
     pub(super) repair: fn(&mut Cluster) -> Outcome,
 }
 
-/// Every fault, in the order in which they happen.
+/// Every fault, in the order of injection.
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "node-killed",
@@ -156,7 +156,7 @@ fn nothing(_: &mut Cluster) -> Outcome {
     Ok(())
 }
 
-/// Returns false if the node has no such link.
+/// Sets the traffic of a node's link. Returns false if the node has no such link.
 fn set(
     cluster: &Cluster,
     node: usize,
@@ -194,7 +194,7 @@ fn start_standby(cluster: &mut Cluster) -> Outcome {
     Ok(())
 }
 
-/// The server ends as by a power cut, and its standby, for which every commit has waited, takes its place.
+/// Kills the server as a power cut would, and promotes its standby, for which every commit has waited.
 fn fail_over(cluster: &mut Cluster) -> Result<bool, String> {
     let Some(standby) = cluster.standby.take() else {
         return Ok(false);
@@ -208,7 +208,7 @@ fn fail_over(cluster: &mut Cluster) -> Result<bool, String> {
     Ok(true)
 }
 
-/// FLUSHALL.
+/// Sends FLUSHALL to Redis.
 fn empty(redis: &Server) -> Outcome {
     let flushed = || -> std::io::Result<[u8; 3]> {
         let mut connection = TcpStream::connect(redis.address())?;

@@ -1,4 +1,4 @@
-//! A TCP connection between two parts of the cluster that can be stalled, cut and led elsewhere: what a network does.
+//! A TCP connection between two parts of the cluster that can be stalled, cut and redirected, to simulate network failures.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::Outcome;
 
 const BUFFER: usize = 64 * 1024;
 
-/// What becomes of the bytes of a link.
+/// How a link handles bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Traffic {
-    /// They are passed on.
+    /// The bytes are forwarded.
     Passes,
-    /// They are lost, and both ends may wait for ever: on a link over a cable as packets that are dropped, else in between.
+    /// The bytes are lost, and both ends may wait without end. On a link over a cable, packets are dropped; otherwise the link stops forwarding.
     Stalls,
-    /// Connections are closed, and so are new ones.
+    /// Existing connections are closed, and new ones too.
     IsCut,
 }
 
@@ -31,7 +31,7 @@ struct State {
     traffic: Traffic,
 }
 
-/// A listener that passes on whatever connects to it.
+/// A listener that forwards every connection to its target.
 #[derive(Clone)]
 pub(super) struct Link {
     address: SocketAddr,
@@ -60,13 +60,13 @@ impl Link {
         })
     }
 
-    /// A link whose gateway is at the other end of this cable.
+    /// Sets the cable at whose other end the link's gateway is.
     pub(super) fn over(mut self, cable: Option<Cable>) -> Self {
         self.cable = cable;
         self
     }
 
-    /// Host and port to connect to instead of the target's.
+    /// The host and port to connect to instead of the target's.
     pub(super) fn address(&self) -> String {
         self.address.to_string()
     }
@@ -81,7 +81,7 @@ impl Link {
         Ok(())
     }
 
-    /// Leads new connections to another target, and closes those to the one before.
+    /// Redirects new connections to another target, and closes those to the previous one.
     pub(super) fn lead_to(&self, target: &str) -> Outcome {
         let target = parse(target)?;
         self.state.send_modify(|state| state.target = target);
@@ -119,7 +119,7 @@ async fn pass_on(client: TcpStream, mut state: watch::Receiver<State>) {
     }
 }
 
-/// Copies until the sender has ended. The other direction may go on.
+/// Copies until the sender has ended. The other direction may continue.
 async fn copy(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -128,7 +128,7 @@ async fn copy(
     let mut buffer = vec![0; BUFFER];
     loop {
         let read = from.read(&mut buffer).await;
-        // An end is no more told than bytes are.
+        // The end of the connection is not forwarded while bytes are not.
         until_passing(&mut state).await?;
         match read {
             Ok(count) if count > 0 => to.write_all(&buffer[..count]).await.ok()?,
@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers each byte with another one.
+    /// A server that responds to each byte with another one.
     async fn echo(answer: u8) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -182,7 +182,7 @@ mod tests {
             link.set(Traffic::Stalls).unwrap();
             let stalled = timeout(Duration::from_millis(100), exchange_byte(&mut connection)).await;
             assert!(stalled.is_err());
-            // What was sent meanwhile arrives late.
+            // Bytes sent in the meantime arrive late.
             link.set(Traffic::Passes).unwrap();
             assert_eq!(connection.read_u8().await.ok(), Some(1));
             link.set(Traffic::IsCut).unwrap();

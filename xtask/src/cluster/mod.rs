@@ -1,8 +1,8 @@
-//! `cargo xtask cluster`: three gateways on PostgreSQL, Redis and an S3 server behind a load balancer, on loopback, to try out. With `--chaos` parts are
-//! ended, paused and cut off while customers work, and at the end everything that they were told must hold.
+//! `cargo xtask cluster`: three gateways on PostgreSQL, Redis and an S3 server behind a load balancer, on loopback, to try out. With `--chaos`, parts
+//! are stopped, paused and cut off while customers send requests, and at the end everything that the gateways acknowledged must be true.
 //!
 //! 1. [`setup`] starts the parts and connects them through [`link`]s, with `--chaos` over a [`network`] of each gateway.
-//! 2. [`chaos`] lets the [`faults`] happen, while [`probes`] show when the cluster serves.
+//! 2. [`chaos`] injects the [`faults`], while [`probes`] show when the cluster responds.
 
 mod chaos;
 mod faults;
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     binary: Option<PathBuf>,
 }
 
-/// Starts everything; shows how to use it, or breaks it.
+/// Starts everything; prints how to use it, or injects faults.
 pub(crate) fn run(options: &Options) -> Outcome {
     let faults = chaos::chosen(options.only.as_deref())?;
     let binary = gateway::binary(options.binary.clone())?;
@@ -75,7 +75,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// Prints how the cluster is used. Its data end with it.
+/// Prints how to use the cluster. Its data are deleted when it ends.
 fn show(cluster: &Cluster) -> Outcome {
     let url = format!("http://{}", cluster.balancer);
     let gateway = cluster.gateway(0);

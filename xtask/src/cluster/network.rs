@@ -1,7 +1,7 @@
-//! A network namespace for each gateway, with a cable to each part. A cable that is pulled loses every packet in both directions, and nobody is told, as
-//! between two machines. Needs root and `ip` (Debian's iproute2).
+//! A network namespace for each gateway, with a virtual cable to each part. A cable that is pulled loses every packet in both directions without
+//! notice to either side, as between two machines. Needs root and `ip` (Debian's iproute2).
 //!
-//! Addresses are of 198.18.0.0/15, which is set aside for tests of networks.
+//! Addresses are from 198.18.0.0/15, which is reserved for network tests.
 
 use std::process::Command;
 use std::{fs, process};
@@ -9,7 +9,7 @@ use std::{fs, process};
 use crate::Outcome;
 use crate::process::output;
 
-/// Namespace, with the loopback interface and one end of each cable.
+/// A namespace with the loopback interface and one end of each cable.
 pub(super) struct Network {
     namespace: String,
     cables: Vec<Cable>,
@@ -19,16 +19,16 @@ pub(super) struct Network {
 #[derive(Clone)]
 pub(super) struct Cable {
     bridge: String,
-    /// The end on this machine.
+    /// The name of the end on this machine.
     port: String,
-    /// The address of the other end: the gateway's.
+    /// The address of the gateway's end.
     pub(super) gateway: String,
-    /// The address of the bridge: how the gateway reaches this machine.
+    /// The address of the bridge, at which the gateway reaches this machine.
     pub(super) host: String,
 }
 
 impl Network {
-    /// Creates the network of gateway `number` (0 to 15) with so many cables (at most 16). `None` where that cannot be done.
+    /// Creates the network of gateway `number` (0 to 15) with that number of cables (at most 16). `None` if this machine does not allow it.
     pub(super) fn create(number: usize, cables: usize) -> Result<Option<Self>, String> {
         let id = format!("tg{:x}-{number:x}", process::id());
         if !is_root() || ip(&format!("netns add {id}")).is_err() {
@@ -51,7 +51,7 @@ impl Network {
         let (bridge, port, inside) = (name('b'), name('p'), name('n'));
         let host = format!("198.18.{number}.{}", 4 * at + 1);
         let gateway = format!("198.18.{number}.{}", 4 * at + 2);
-        // An address of its own: a bridge without one takes that of its port, and would go on receiving what comes there.
+        // An explicit address: a bridge without one uses the address of its port, and would continue to receive packets for it.
         ip(&format!(
             "link add {bridge} address 02:00:00:00:{number:02x}:{at:02x} type bridge"
         ))?;
@@ -74,7 +74,7 @@ impl Network {
         Ok(())
     }
 
-    /// The namespace's name, as `ip netns` knows it.
+    /// The name of the namespace for `ip netns`.
     pub(super) fn namespace(&self) -> &str {
         &self.namespace
     }
@@ -86,7 +86,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // What is in the namespace goes with it, and with one end of a cable the other.
+        // Deleting the namespace deletes the interfaces in it, and deleting one end of a cable deletes the other.
         let mut commands = vec![format!("netns delete {}", self.namespace)];
         let bridges = self.cables.iter().map(|cable| &cable.bridge);
         commands.extend(bridges.map(|bridge| format!("link delete {bridge}")));
@@ -99,12 +99,12 @@ impl Drop for Network {
 }
 
 impl Cable {
-    /// Loses all packets from now on.
+    /// Drops all packets from now on.
     pub(super) fn pull(&self) -> Outcome {
         ip(&format!("link set {} nomaster", self.port))
     }
 
-    /// Passes packets again.
+    /// Forwards packets again.
     pub(super) fn plug(&self) -> Outcome {
         ip(&format!("link set {} master {}", self.port, self.bridge))
     }

@@ -1,4 +1,4 @@
-//! Requests at a steady rate, whatever becomes of them: they show when the cluster serves, and when it does not.
+//! Sends requests at a steady rate, whatever their outcome, to show when the cluster responds and when it does not.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,9 +10,9 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::http::{Client, HttpRequest};
 
-/// How often each kind of request is sent.
+/// The interval between requests of each kind.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// A request that takes longer has failed.
+/// The time after which a request counts as failed.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// Requests of one kind.
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(3);
 pub(super) struct Probes {
     sent: AtomicU64,
     failed: AtomicU64,
-    /// When one was answered as it should be.
+    /// The times of successful responses.
     answered: Mutex<Vec<Instant>>,
 }
 
@@ -81,12 +81,12 @@ impl Probes {
         }
     }
 
-    /// How many were sent, and failed.
+    /// The number of requests that were sent, and that failed.
     pub(super) fn counts(&self) -> [u64; 2] {
         [&self.sent, &self.failed].map(|count| count.load(Ordering::Relaxed))
     }
 
-    /// The longest time between `began` and now in which none was answered.
+    /// The longest time between `began` and now without a successful response.
     pub(super) fn longest_gap(&self, began: Instant) -> Duration {
         let answered = self.answered.lock();
         let mut answered = answered.unwrap_or_else(PoisonError::into_inner).clone();

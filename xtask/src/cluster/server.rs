@@ -1,4 +1,4 @@
-//! Redis and the S3 server: started in a folder of their own, ended, paused and started again.
+//! Redis and the S3 server: started in folders of their own, stopped, paused and restarted.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -13,11 +13,11 @@ use crate::process::{self, TempDir, free_port, signal};
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// The access key and its secret that the S3 server takes.
+/// The access key that the S3 server accepts, and its secret.
 pub(crate) const S3_KEYS: (&str, &str) = ("cluster", "cluster-secret");
 pub(crate) const BUCKET: &str = "tollgate";
 
-/// A server of another project.
+/// A server program of another project.
 pub(crate) struct Server {
     name: &'static str,
     program: PathBuf,
@@ -97,12 +97,12 @@ impl Server {
         Ok(server)
     }
 
-    /// Host and port.
+    /// The server's host and port.
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Starts it, and waits until it accepts connections.
+    /// Starts the server, and waits until it accepts connections.
     pub(super) fn start(&mut self) -> Outcome {
         let log = self.folder.path().join("log");
         let log_file = File::create(&log);
@@ -129,7 +129,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ends it as a power cut would.
+    /// Kills the server as a power cut would.
     pub(super) fn kill(&mut self) -> Outcome {
         let mut child = self.child.take().ok_or("the server is not running")?;
         child
@@ -139,12 +139,12 @@ impl Server {
         Ok(())
     }
 
-    /// Stops it from doing anything (SIGSTOP); its connections stay open.
+    /// Pauses the server (SIGSTOP); its connections stay open.
     pub(super) fn pause(&self) -> Outcome {
         self.signal("STOP")
     }
 
-    /// Lets it go on after [`Server::pause`].
+    /// Resumes the server after [`Server::pause`].
     pub(super) fn resume(&self) -> Outcome {
         self.signal("CONT")
     }
@@ -158,14 +158,14 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // A paused one hears nothing else.
+            // A paused process receives no other signal.
             let _ = signal(child, "CONT");
             process::stop(child, "TERM", STOP_LIMIT);
         }
     }
 }
 
-/// The first of `programs` that `PATH` has.
+/// The first of `programs` that is found in `PATH`.
 fn find(programs: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();

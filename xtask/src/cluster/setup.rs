@@ -1,5 +1,5 @@
-//! The parts of a cluster: PostgreSQL, Redis, an S3 server, gateways, and a load balancer. Each gateway reaches the others, and is reached, through
-//! links of its own.
+//! Starts the parts of a cluster: PostgreSQL, Redis, an S3 server, gateways, and a load balancer. Each gateway reaches the other parts, and is
+//! reached, through links of its own.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,39 +18,39 @@ use crate::process::{TempDir, free_port};
 /// Where a gateway runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Isolation {
-    /// On this machine's loopback interface.
+    /// On the loopback interface of this machine.
     Loopback,
-    /// In a network namespace of its own, where those can be created.
+    /// In a network namespace of its own, if those can be created.
     Namespaces,
 }
 
-/// What connects a gateway.
+/// The links of a gateway.
 pub(super) struct Links {
-    /// From the load balancer.
+    /// The link from the load balancer.
     pub(super) clients: Link,
     pub(super) database: Link,
     pub(super) redis: Option<Link>,
     pub(super) s3: Option<Link>,
 }
 
-/// Everything that runs. Dropped in this order.
+/// All running parts, in the order in which they are dropped.
 pub(super) struct Cluster {
     pub(super) balancer: SocketAddr,
     pub(super) gateways: Vec<Mutex<Gateway>>,
-    /// Those of the gateways, where they have networks of their own.
+    /// The networks of the gateways, if they have their own.
     _networks: Vec<Network>,
     pub(super) links: Vec<Links>,
     pub(super) redis: Option<Server>,
     pub(super) s3: Option<Server>,
     pub(super) database: Postgres,
-    /// A copy of the database's server that follows it.
+    /// The standby server, which replicates the database.
     pub(super) standby: Option<Postgres>,
-    /// Uploads and results, where there is no S3 server.
+    /// The folder for uploads and results, used if there is no S3 server.
     _files: TempDir,
 }
 
 impl Cluster {
-    /// Starts everything that is installed; PostgreSQL must be. `settings` (TOML) are for each of `count` gateways.
+    /// Starts all parts that are installed; PostgreSQL is required. `settings` (TOML) apply to each of `count` gateways.
     pub(super) fn start(
         runtime: &Handle,
         binary: &Path,
@@ -106,13 +106,13 @@ impl Cluster {
         })
     }
 
-    /// One gateway, for oneself.
+    /// Locks one gateway.
     pub(super) fn gateway(&self, at: usize) -> MutexGuard<'_, Gateway> {
         let gateway = &self.gateways[at % self.gateways.len()];
         gateway.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The addresses of the gateways themselves, beside the load balancer.
+    /// The addresses of the gateways themselves, without the load balancer.
     pub(super) fn addresses(&self) -> Vec<String> {
         (0..self.gateways.len())
             .map(|at| self.gateway(at).address())
@@ -120,14 +120,14 @@ impl Cluster {
     }
 }
 
-/// A gateway's cables.
+/// The indices of a gateway's cables.
 const TO_CLIENTS: usize = 0;
 const TO_DATABASE: usize = 1;
 const TO_REDIS: usize = 2;
 const TO_S3: usize = 3;
 const CABLES: usize = 4;
 
-/// What gateways use.
+/// The parts that gateways use.
 struct Parts {
     database: Postgres,
     redis: Option<Server>,
@@ -149,7 +149,7 @@ impl Parts {
         }
     }
 
-    /// Opens the links of a gateway: over the cables of its network, if it has one.
+    /// Opens the links of a gateway: over the cables of its network, if it has its own.
     fn connect(
         &self,
         runtime: &Handle,
@@ -179,7 +179,7 @@ impl Parts {
         })
     }
 
-    /// Tells a gateway where the others are.
+    /// Configures a gateway with the addresses of the other parts.
     fn configure(&self, gateway: &mut Gateway, links: &Links) {
         let database = links.database.address();
         let url = format!("postgres://tollgate@{database}/postgres");

@@ -1,4 +1,4 @@
-//! The users of a test and their keys, and what the models that they use cost.
+//! The users of a test and their keys, and the prices of the models that they use.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::gateway::Gateway;
 
-/// Prices per image, in billionths; [`PRICES`] says the same to the gateway.
+/// The price per image, in billionths; [`PRICES`] configures the same for the gateway.
 pub(super) const GROK_PRICE: i64 = 20_000_000;
 pub(super) const GPT_PRICE: i64 = 40_000_000;
 pub(super) const GPT_HIGH_PRICE: i64 = 107_000_000;
@@ -23,24 +23,24 @@ input_per_million = 1.25
 output_per_million = 10.0
 "#;
 
-/// A user and what it was credited with, in billionths; none for one without limit.
+/// A user and the amount credited to it, in billionths; `None` for a user without limit.
 pub(crate) struct Account {
     pub(crate) user: &'static str,
     pub(crate) keys: Vec<String>,
     pub(crate) credited: Mutex<Option<i64>>,
 }
 
-/// The gateways as customers know them.
+/// The gateways from the view of customers.
 pub(crate) struct Service {
-    /// Host and port of each gateway, or of what is before them.
+    /// Host and port of each gateway, or of the load balancer in front of them.
     pub(crate) addresses: Vec<String>,
     pub(crate) accounts: Vec<Account>,
-    /// Whether a provider that misbehaves comes before the sandbox.
+    /// Whether a misbehaving provider has a higher priority than the sandbox.
     pub(crate) bad_provider: bool,
 }
 
-/// Creates four users: one with more than it can spend, one that runs dry, one that is nearly broke from
-/// the start, one without limit. Each has a free key and one with a quota.
+/// Creates four users: one with more than it can spend, one whose balance runs out, one with nearly no balance from the start, one without limit.
+/// Each has a free key and one with a quota.
 pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
     let users = [
         ("rich", Some((100_000, 50))),
@@ -72,7 +72,7 @@ pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
             credited: Mutex::new(balance.map(|b| b * 1_000_000_000)),
         });
     }
-    // "Commands that write work beside a running server, which sees the change within one second."
+    // As documented: "Commands that write work beside a running server, which sees the change within one second."
     std::thread::sleep(Duration::from_secs(1));
     Ok(accounts)
 }

@@ -1,16 +1,16 @@
-//! What the chats of a customer cost.
+//! [`ChatCosts`]: what the chats of a customer cost.
 
 /// What the chats of an account cost, in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ChatCosts {
-    /// Of complete responses.
+    /// The cost of complete responses.
     pub(super) known: i64,
-    /// Upper bound for the responses that were cut off.
+    /// An upper bound of the cost of responses that were cut off.
     pub(super) at_most_more: i64,
 }
 
 impl ChatCosts {
-    /// Whether `used` of an account is what its tasks and chats cost.
+    /// Whether `used` of an account equals the possible cost of its tasks and chats.
     pub(super) fn allows(&self, used: i64, tasks: i64) -> bool {
         let min = tasks + self.known;
         (min..=min + self.at_most_more).contains(&used)

@@ -1,5 +1,4 @@
-//! Chats of customers: each is answered to its end and charged for what it says that it took, or cut off and charged for no
-//! more than it could take.
+//! Chats of customers: each is either complete and charged for the usage that it reports, or cut off and charged for no more than it can have used.
 
 use serde_json::{Value, json};
 
@@ -7,7 +6,7 @@ use super::observations::{Observations, count};
 use crate::http::{Client, HttpRequest, HttpResponse};
 use crate::rng::Rng;
 
-/// The price of a token of the model, in billionths; [`super::PRICES`] says the same to the gateway.
+/// The price of an input token of the model, in billionths; [`super::PRICES`] configures the same for the gateway.
 const INPUT: i64 = 1_250;
 const OUTPUT: i64 = 10_000;
 /// Maximum completion tokens.
@@ -15,7 +14,7 @@ const CAP: i64 = 90;
 /// Upper bound of the prompt tokens.
 const PROMPT: i64 = 200;
 
-/// Has a chat; observations what it costs.
+/// Sends a chat and records its cost.
 pub(super) async fn chat(
     rng: &mut Rng,
     client: &Client,
@@ -58,7 +57,7 @@ pub(super) async fn chat(
     }
 }
 
-/// What a complete response cost by its `usage`, in billionths; `None` if its end is missing.
+/// The cost of a complete response by its `usage`, in billionths; `None` if its end is missing.
 pub(crate) fn cost_of(answer: &HttpResponse, stream: bool) -> Option<i64> {
     usage(answer, stream).map(cost)
 }

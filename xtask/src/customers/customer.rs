@@ -1,5 +1,4 @@
-//! A simulated client: submits image tasks, polls and cancels them, uploads images, chats; it repeats
-//! requests whose connection broke.
+//! A simulated client: submits image tasks, polls and cancels them, uploads images, chats; it retries requests whose connection broke.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -37,11 +36,11 @@ pub(crate) struct Customer {
     uploads: Vec<String>,
 }
 
-/// An acknowledgement: the task and the receipt's bytes.
+/// An acknowledgement: the task's id and the receipt's bytes.
 type Receipt = (String, Bytes);
 
 impl Customer {
-    /// Customers are spread over the accounts.
+    /// Creates a customer; customers are distributed over the accounts.
     pub(crate) fn new(
         number: usize,
         rng: Rng,
@@ -65,7 +64,7 @@ impl Customer {
         }
     }
 
-    /// Makes random requests until the observations are stopped.
+    /// Sends random requests until the observations are stopped.
     pub(crate) async fn run(mut self) {
         while self.observations.go_on() {
             match self.rng.below(16) {
@@ -76,7 +75,7 @@ impl Customer {
                 9..=12 => self.chat().await,
                 _ => self.poll().await,
             }
-            // Leaves the gateway time for images.
+            // Leaves the gateway processor time for images.
             sleep(Duration::from_millis(self.rng.below(30))).await;
         }
     }
@@ -118,8 +117,7 @@ impl Customer {
         }
     }
 
-    /// Sends a submission until there is an answer, which only a submission with an idempotency key may
-    /// do; returns the acknowledgement, if there is one.
+    /// Sends a submission until there is a response; it is retried only if it has an idempotency key. Returns the acknowledgement, if there is one.
     async fn submit(&self, key: &str, url: &str, submission: &Submission) -> Option<Receipt> {
         let began = Instant::now();
         while began.elapsed() < RETRY_FOR {
@@ -164,7 +162,7 @@ impl Customer {
         Some((id?, answer.body.clone()))
     }
 
-    /// Two answers to one idempotency key must be one receipt, byte for byte.
+    /// Checks that two responses to one idempotency key are the same receipt, byte for byte.
     fn compare(&self, receipts: (Option<Receipt>, Option<Receipt>)) -> Option<Receipt> {
         if let (Some(first), Some(second)) = &receipts {
             count(&self.observations.counts.repeated);
@@ -176,7 +174,7 @@ impl Customer {
         receipts.0.or(receipts.1)
     }
 
-    /// The same idempotency key with another body must be rejected.
+    /// Checks that the same idempotency key with another body is rejected.
     async fn reuse_idempotency_key(&self, key: &str, submission: &Submission) {
         let Some(idempotency_key) = &submission.idempotency_key else {
             return;
@@ -196,7 +194,7 @@ impl Customer {
         }
     }
 
-    /// Polls one of the open tasks; when it has ended, checks the record and the images.
+    /// Polls one of the open tasks; if it has ended, checks the record and the images.
     async fn poll(&mut self) {
         if self.open.is_empty() {
             sleep(PAUSE).await;
@@ -253,7 +251,7 @@ impl Customer {
         let Some(promise) = self.observations.promise(&id) else {
             return;
         };
-        // Recorded before it is sent: a poll in between must know.
+        // Recorded before the request is sent, so that a concurrent poll knows of the cancellation.
         self.observations.cancelled(&id, Cancel::AnswerLost);
         let url = self.url(&format!("/v1/tasks/{id}/cancel"));
         let request = HttpRequest::post(url, "application/json", "{}");
@@ -262,7 +260,7 @@ impl Customer {
         };
         match answer.status.as_u16() {
             200 => self.observations.cancelled(&id, Cancel::Confirmed),
-            // The task had ended, by itself or by a cancellation whose response was lost.
+            // The task had already ended, or an earlier cancellation succeeded whose response was lost.
             409 => self.observations.cancelled(&id, promise.cancel),
             429 | 502 | 503 => count(&self.observations.counts.shed),
             _ => self
@@ -271,7 +269,7 @@ impl Customer {
         }
     }
 
-    /// No concurrency may overdraw a balance.
+    /// Checks that concurrent requests do not overdraw a balance.
     async fn check_balance(&mut self) {
         let key = self.rng.pick(&self.keys).clone();
         let path = *self.rng.pick(&["/v1/user/balance", "/balance"]);
@@ -322,7 +320,7 @@ impl Customer {
                 self.uploads.push(link.to_owned());
             }
             (429 | 502 | 503, _) => count(&self.observations.counts.shed),
-            // A storage that is full for a moment.
+            // The storage is full for a moment.
             (500, _) if answer.headers.contains_key("retry-after") => {
                 count(&self.observations.counts.shed);
             }
@@ -338,13 +336,13 @@ impl Customer {
     }
 }
 
-/// The path of a link, which may name another node.
+/// The path of a link, whose host may be another node.
 pub(super) fn path(link: &str) -> &str {
     let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
     rest.find('/').map_or("/", |at| &rest[at..])
 }
 
-/// Downloads, however often the gateway is killed meanwhile.
+/// Downloads a file, with retries while the gateway is killed and restarted.
 pub(super) async fn download(client: &Client, url: &str) -> Result<HttpResponse, String> {
     let began = Instant::now();
     loop {

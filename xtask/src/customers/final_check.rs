@@ -1,4 +1,4 @@
-//! After the load: every promise is compared with what the gateway says now.
+//! After the load: compares every promise with what the gateway reports now.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -16,14 +16,14 @@ use super::record_check::{End, check_record, end, nanos};
 use crate::gateway::Gateway;
 use crate::http::{Client, HttpRequest};
 
-/// How long the last tasks may take once nobody kills the gateway any more.
+/// The time limit for the last tasks after the gateways are no longer killed.
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The records of all tasks of a user, by id.
 type Records = HashMap<String, Value>;
 
-/// Waits until all is final, then checks tasks, files and money. Returns how long it waited.
+/// Waits until all tasks are final, then checks tasks, files and money. Returns how long it waited.
 pub(crate) async fn check(
     service: &Service,
     client: &Client,
@@ -49,7 +49,7 @@ pub(crate) async fn check(
     waited
 }
 
-/// The records of all users' tasks, once all are final.
+/// The records of all users' tasks, after all tasks are final.
 async fn settled(service: &Service, client: &Client) -> Result<Vec<Records>, String> {
     let began = Instant::now();
     loop {
@@ -73,7 +73,7 @@ async fn settled(service: &Service, client: &Client) -> Result<Vec<Records>, Str
     }
 }
 
-/// Every task of a key's user, page by page.
+/// Every task of a key's user, read page by page.
 async fn list(address: &str, client: &Client, key: &str) -> Result<Records, String> {
     let mut records = Records::new();
     let mut cursor = String::new();
@@ -165,8 +165,7 @@ async fn check_uploads(service: &Service, client: &Client, observations: &Observ
     }
 }
 
-/// A user has used what its tasks and chats cost, its keys together too, and has left what remains of the
-/// credits.
+/// Checks that a user has used what its tasks and chats cost, also summed over its keys, and that its balance is the remaining part of its credits.
 async fn check_money(
     service: &Service,
     client: &Client,
@@ -214,7 +213,7 @@ async fn check_money(
     }
 }
 
-/// The books close beside the running gateways and after their end, which is an orderly one.
+/// Checks that the audit succeeds while the gateways run and after they have stopped, and that they stop cleanly.
 pub(crate) fn audit_and_stop(nodes: &[Mutex<Gateway>], observations: &Observations) {
     let node = |at: usize| nodes[at].lock().unwrap_or_else(PoisonError::into_inner);
     let audit = |when: &str| {

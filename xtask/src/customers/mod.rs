@@ -1,5 +1,5 @@
-//! Simulated customers, who submit, poll, cancel, upload, download and chat while gateways are ended and cut off, and what must be true of
-//! everything that they were told.
+//! Simulated customers, who submit, poll, cancel, upload, download and chat while gateways are stopped and cut off, and the checks that everything
+//! acknowledged to them is true.
 
 mod accounts;
 mod chat_costs;

@@ -1,4 +1,4 @@
-//! What customers observed: acknowledged tasks, final records, uploads, costs, violations.
+//! [`Observations`]: what customers observed: acknowledged tasks, final records, uploads, costs, violations.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::chat_costs::ChatCosts;
 use super::record_check::Cancel;
 use super::submission::Submission;
 
-/// How many violations are printed that begin with the same so many letters.
+/// The maximum number of printed violations with the same beginning, and the length of that beginning.
 const ALIKE: usize = 4;
 const BEGINNING: usize = 8;
 
@@ -24,16 +24,16 @@ pub(super) struct Promise {
     pub(super) key: String,
     pub(super) submission: Submission,
     pub(super) cancel: Cancel,
-    /// The record that was seen when the task had ended; it never changes again.
+    /// The record that was observed when the task had ended; it never changes again.
     pub(super) seen: Option<Value>,
 }
 
 /// Counters.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Requests that submitted something, repetitions included.
+    /// Requests that submitted something, including repetitions.
     pub(crate) submissions: AtomicU64,
-    /// Submissions whose answer was lost with their connection.
+    /// Submissions whose response was lost because the connection broke.
     pub(crate) cut_off: AtomicU64,
     /// Repeated receipts for the same idempotency key.
     pub(crate) repeated: AtomicU64,
@@ -44,19 +44,19 @@ pub(crate) struct Counts {
     pub(crate) polls: AtomicU64,
     pub(crate) downloads: AtomicU64,
     pub(crate) audits: AtomicU64,
-    /// How often the disk was full.
+    /// The number of times the disk was full.
     pub(crate) full_disks: AtomicU64,
     pub(crate) completed: AtomicU64,
     pub(crate) failed: AtomicU64,
     pub(crate) cancelled: AtomicU64,
     pub(crate) chats: AtomicU64,
-    /// Chats that were answered to their end.
+    /// Chats with a complete response.
     pub(crate) chats_complete: AtomicU64,
-    /// Chats without their end.
+    /// Chats whose response is incomplete.
     pub(crate) chats_cut_off: AtomicU64,
 }
 
-/// Adds one.
+/// Increments a counter.
 pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
@@ -78,7 +78,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Observations {
-    /// Lets every customer begin nothing new.
+    /// Makes every customer stop starting new requests.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -87,12 +87,12 @@ impl Observations {
         !self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Observations that something is not as it was promised.
+    /// Records that something is not as promised.
     pub(crate) fn violation(&self, what: impl Into<String>) {
         locked(&self.violations).push(what.into());
     }
 
-    /// Prints what was not as promised, but not too much that is alike. Returns how many violations there were.
+    /// Prints the violations, but only a few that are alike. Returns the number of violations.
     pub(crate) fn print_violations(&self) -> usize {
         let violations = locked(&self.violations);
         let mut printed: HashMap<&str, usize> = HashMap::new();
@@ -107,26 +107,26 @@ impl Observations {
         violations.len()
     }
 
-    /// Observations an acknowledged task.
+    /// Records an acknowledged task.
     pub(super) fn promised(&self, id: &str, promise: Promise) {
         let mut promises = locked(&self.promises);
         promises.entry(id.to_owned()).or_insert(promise);
     }
 
-    /// Observations what is known about a task's cancellation.
+    /// Records what is known about a task's cancellation.
     pub(super) fn cancelled(&self, id: &str, cancel: Cancel) {
         if let Some(promise) = locked(&self.promises).get_mut(id) {
             promise.cancel = cancel;
         }
     }
 
-    /// Observations the final record of a task; returns the one that was seen before.
+    /// Records the final record of a task; returns the record that was observed before.
     pub(super) fn seen(&self, id: &str, record: &Value) -> Option<Value> {
         let mut promises = locked(&self.promises);
         promises.get_mut(id)?.seen.replace(record.clone())
     }
 
-    /// An acknowledged task.
+    /// The acknowledged task with that id.
     pub(super) fn promise(&self, id: &str) -> Option<Promise> {
         locked(&self.promises).get(id).cloned()
     }
@@ -140,7 +140,7 @@ impl Observations {
             .collect()
     }
 
-    /// Observations an upload and the bytes that must come back.
+    /// Records an upload and the bytes that a download must return.
     pub(super) fn uploaded(&self, url: &str, bytes: Bytes) {
         locked(&self.uploads).push((url.to_owned(), bytes));
     }
@@ -150,7 +150,7 @@ impl Observations {
         locked(&self.uploads).clone()
     }
 
-    /// Observations what a chat of an account cost, or what it may have cost at the most.
+    /// Records what a chat of an account cost, and how much more it may have cost at most.
     pub(super) fn chatted(&self, account: usize, known: i64, at_most_more: i64) {
         let mut chats = locked(&self.chats);
         let costs = chats.entry(account).or_default();
@@ -166,12 +166,12 @@ impl Observations {
             .unwrap_or_default()
     }
 
-    /// Observations a kill, and how long the restart after it took until the gateway listened.
+    /// Records a kill, and the time of the restart until the gateway listened.
     pub(crate) fn restarted(&self, took: Duration) {
         locked(&self.restarts).push(took);
     }
 
-    /// How many tasks were acknowledged, and chats answered to their end.
+    /// The number of acknowledged tasks and complete chats.
     pub(crate) fn acknowledged(&self) -> u64 {
         let tasks = locked(&self.promises).len() as u64;
         tasks + self.counts.chats_complete.load(Ordering::Relaxed)

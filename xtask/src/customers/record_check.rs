@@ -10,7 +10,7 @@ use crate::http::HttpResponse;
 /// The state of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cancel {
-    /// Not requested, or rejected because the task had ended.
+    /// Not requested, or rejected because the task had already ended.
     No,
     /// Confirmed with 200.
     Confirmed,
@@ -23,13 +23,13 @@ pub(super) enum Cancel {
 pub(super) enum End {
     /// Completed, with the links to its images.
     Completed(Vec<String>),
-    /// Free of charge.
+    /// The task failed, free of charge.
     Failed,
     /// Cancelled by its user.
     Cancelled,
 }
 
-/// The end that a record tells of, if the task has ended.
+/// The outcome that a record reports, if the task has ended.
 pub(super) fn end(record: &Value) -> Option<End> {
     match record["status"].as_str() {
         Some("completed") => {
@@ -44,7 +44,7 @@ pub(super) fn end(record: &Value) -> Option<End> {
     }
 }
 
-/// How many images the record of an ended task has; 0 for one that failed. `None` if the task has not ended.
+/// The number of images in the record of an ended task; 0 for one that failed. `None` if the task has not ended.
 pub(crate) fn images_of(record: &Value) -> Option<usize> {
     Some(match end(record)? {
         End::Completed(links) => links.len(),
@@ -52,7 +52,7 @@ pub(crate) fn images_of(record: &Value) -> Option<usize> {
     })
 }
 
-/// What is wrong with the final `record` of a submission.
+/// The first mismatch between the final `record` and its submission. `None` if the record is correct.
 pub(super) fn check_record(
     submission: &Submission,
     cancel: Cancel,
@@ -91,7 +91,7 @@ pub(super) fn check_record(
     None
 }
 
-/// An `expires_at` of a record that is not a day after the task, more or less.
+/// An `expires_at` of a record that is not about one day after the task.
 fn expired(record: &Value) -> Option<&Value> {
     let created_at = record["created_at"].as_i64()?;
     let day = created_at + 80_000..created_at + 300_000;
@@ -100,7 +100,7 @@ fn expired(record: &Value) -> Option<&Value> {
     ends.find(|end| end.as_i64().is_none_or(|end| !day.contains(&end)))
 }
 
-/// What is wrong with a downloaded image.
+/// The problem of a downloaded image. `None` if the image is correct.
 pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -> Option<String> {
     if answer.status != 200 {
         return Some(format!("answers {}", answer.describe()));
@@ -131,7 +131,7 @@ pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -
 
 /// A JSON amount in billionths.
 pub(crate) fn nanos(amount: &Value) -> Option<i64> {
-    // The number's own digits: a float of fifteen digits loses none of them.
+    // The digits of the JSON number: a float keeps fifteen digits exactly.
     let nanos = (amount.as_f64()? * 1e9).round();
     format!("{nanos:.0}").parse().ok()
 }

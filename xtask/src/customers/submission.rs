@@ -1,11 +1,11 @@
-//! What customers submit, and how each submission must end.
+//! The submissions of customers, and their expected outcomes.
 
 use serde_json::{Value, json};
 
 use super::accounts::{GPT_HIGH_PRICE, GPT_PRICE, GROK_PRICE};
 use crate::rng::Rng;
 
-/// How a submission ends when nobody cancels it.
+/// The outcome of a submission that is not cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ending {
     /// Completed with this number of images.
@@ -18,20 +18,19 @@ pub(super) enum Ending {
 #[derive(Debug, Clone)]
 pub(super) struct Submission {
     pub(super) body: Value,
-    /// Per image, in billionths.
+    /// The price per image, in billionths.
     pub(super) price: i64,
     pub(super) ending: Ending,
-    /// Width and height, if the documentation fixes them; else `None`.
+    /// Width and height, if the documentation specifies them; otherwise `None`.
     pub(super) size: Option<(u32, u32)>,
-    /// Whether a provider that misbehaves gets it first: then it may also fail, free of charge, or succeed with fewer images.
+    /// Whether a misbehaving provider receives it first: if so, it may also fail, free of charge, or succeed with fewer images.
     pub(super) on_bad_provider: bool,
-    /// Most submissions carry one.
+    /// The idempotency key; most submissions have one.
     pub(super) idempotency_key: Option<String>,
 }
 
 impl Submission {
-    /// A random submission. `name` is unique; `uploads` are links to images uploaded before; `bad_provider`: whether there is
-    /// one that misbehaves.
+    /// A random submission. `name` is unique; `uploads` are links to images uploaded before; `bad_provider`: whether there is a misbehaving provider.
     pub(super) fn random(
         rng: &mut Rng,
         name: &str,
@@ -81,7 +80,7 @@ impl Submission {
     }
 }
 
-/// A sandbox directive and how a task for `n` images ends under it.
+/// A sandbox directive, and the outcome of a task for `n` images with it.
 fn directive(rng: &mut Rng, n: u64) -> (String, Ending) {
     match rng.below(10) {
         0 => ("[[sandbox:fail]]".to_owned(), Ending::Failure),

@@ -1,4 +1,4 @@
-//! Runs cargo so that the same sources give the same program wherever they are built.
+//! Runs cargo so that the same sources give the same program wherever it is built.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,21 @@ use crate::process::{self, output};
 use crate::rustc::sysroot;
 use crate::{Outcome, repo};
 
-/// Where sources and packages are, as the binary knows them.
+/// The paths of sources and packages in the binary.
 const SOURCE: &str = "/source";
 const PACKAGES: &str = "/packages";
-/// The profile, its name in `target/dist`.
+/// The file name of the recorded profile in `target/dist`.
 pub(super) const PROFILE: &str = "gateway.profdata";
 
-/// For which machines a program is linked.
+/// The machines for which a program is linked.
 #[derive(Clone, Copy)]
 pub(super) struct Linked<'a> {
     pub(super) triple: &'a str,
-    /// The oldest glibc that it runs with; `None` for this machine's.
+    /// The oldest glibc that the program runs with; `None` for the version of this machine.
     pub(super) glibc: Option<&'a str>,
 }
 
-/// Builds `tollgate` of the sources in `source` with the profile `dist` and returns the path of the program.
+/// Builds `tollgate` from the sources in `source` with the cargo profile `dist` and returns the path of the program.
 pub(super) fn build(
     source: &Path,
     target: &Path,
@@ -34,8 +34,8 @@ pub(super) fn build(
     run_build(&mut cargo, target, linked.triple)
 }
 
-/// The command of [`build`]. The target is named, because cargo then leaves build scripts and procedural macros without `rustflags`. It is the same profile every
-/// time: cargo hashes the profile's settings into the names of all functions, and LLVM finds a function's counters by its name.
+/// The command of [`build`]. It names the target, because cargo then builds build scripts and procedural macros without `rustflags`. It always uses
+/// the same cargo profile: cargo hashes the profile's settings into the names of all functions, and LLVM finds a function's counters by its name.
 pub(super) fn cargo_build(
     source: &Path,
     target: &Path,
@@ -61,7 +61,7 @@ pub(super) fn cargo_build(
     let mut cargo = process::cargo();
     cargo
         .current_dir(source)
-        // Zig links for a version of glibc that is named behind the target.
+        // `cargo zigbuild` reads the version of glibc after the target.
         .arg(if glibc.is_some() { "zigbuild" } else { "build" })
         .args(["--locked", "--profile", "dist", "--package"])
         .args(["tollgate-cli", "--target"])
@@ -86,7 +86,7 @@ pub(super) fn cargo_build(
     Ok(cargo)
 }
 
-/// The flags that `.cargo/config.toml` of `source` has for every build for `triple`: cargo ignores them where `RUSTFLAGS` is set.
+/// The flags in `.cargo/config.toml` of `source` for every build for `triple`: cargo ignores them if `RUSTFLAGS` is set.
 fn flags_of_target(source: &Path, triple: &str) -> Result<String, String> {
     let path = source.join(".cargo/config.toml");
     let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
@@ -112,7 +112,7 @@ pub(super) fn run_build(
     }
 }
 
-/// Folders of this machine, each with what stands for it in the binary. A later one wins where two fit.
+/// Folders of this machine, each with its replacement in the binary. If two match, the later one is used.
 pub(super) fn replaced_paths(
     source: &Path,
     target: &Path,

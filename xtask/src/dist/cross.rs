@@ -1,4 +1,4 @@
-//! What a build for another kind of machine needs: the standard library for it, and a linker.
+//! Checks and sets up a build for another kind of machine: the standard library for it, and a linker.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use crate::rustc::host_triple;
 /// Checks that `cargo zigbuild` can be run.
 ///
 /// # Errors
-/// What to install.
+/// The error states what to install.
 pub(super) fn check_zigbuild() -> Outcome {
     let found = output(Command::new("cargo-zigbuild").arg("--version"));
     found.map(drop).map_err(|_| {
@@ -19,10 +19,10 @@ pub(super) fn check_zigbuild() -> Outcome {
     })
 }
 
-/// Checks that a program needs no newer glibc than it was linked for.
+/// Checks that a program needs no newer glibc than the one it was linked for.
 ///
 /// # Errors
-/// The version that it needs.
+/// The error states the version that it needs.
 pub(super) fn check_glibc(program: &Path, wanted: Option<&str>) -> Outcome {
     let Some(wanted) = wanted else {
         return Ok(());
@@ -41,7 +41,7 @@ pub(super) fn check_glibc(program: &Path, wanted: Option<&str>) -> Outcome {
 /// Checks that there is a standard library and a linker for `triple`.
 ///
 /// # Errors
-/// What to install.
+/// The error states what to install.
 pub(super) fn check_installed(triple: &str, zig_links: bool) -> Outcome {
     let sysroot = output(Command::new("rustc").args(["--print", "sysroot"]))?;
     let library = Path::new(sysroot.trim()).join(format!("lib/rustlib/{triple}/lib"));
@@ -61,7 +61,7 @@ pub(super) fn check_installed(triple: &str, zig_links: bool) -> Outcome {
     ))
 }
 
-/// The variable that tells cargo the linker of another kind of machine; none for this machine's, and where the caller has set it.
+/// The environment variable that sets cargo's linker for another kind of machine. `None` for this machine, or if the caller has set it.
 pub(super) fn linker_variable(triple: &str) -> Option<(String, PathBuf)> {
     let is_host = host_triple().is_ok_and(|host| host == triple);
     let variable = variable(triple);
@@ -71,13 +71,13 @@ pub(super) fn linker_variable(triple: &str) -> Option<(String, PathBuf)> {
     Some((variable, find_linker(triple)?))
 }
 
-/// The variables that have this machine's compiler and linker used where `cargo zigbuild` would use zig's.
+/// The environment variables with which `cargo zigbuild` uses this machine's compiler and linker instead of zig's.
 pub(super) fn own_linker(host: &str) -> [(String, &'static str); 2] {
     let compiler = format!("CC_{}", host.replace('-', "_"));
     [(variable(host), "cc"), (compiler, "cc")]
 }
 
-/// `CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER`.
+/// The name of cargo's variable, such as `CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER`.
 fn variable(triple: &str) -> String {
     let triple = triple.to_uppercase().replace(['-', '.'], "_");
     format!("CARGO_TARGET_{triple}_LINKER")
@@ -87,7 +87,7 @@ fn architecture(triple: &str) -> &str {
     triple.split('-').next().unwrap_or(triple)
 }
 
-/// Debian's compiler for the architecture, in the folders of `PATH`; the C code of packages is compiled by it too.
+/// Debian's compiler for the architecture, searched in `PATH`; it also compiles the C code of packages.
 fn find_linker(triple: &str) -> Option<PathBuf> {
     let name = format!("{}-linux-gnu-gcc", architecture(triple));
     let folders = std::env::var_os("PATH")?;

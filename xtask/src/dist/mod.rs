@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: builds the binary that is shipped: fat LTO and profile-guided optimisation (PGO), trained in the same run, with
-//! its list of packages and their checksums. The same commit, compiler and profile give the same bytes, wherever they are built.
+//! `cargo xtask dist`: builds the binary that is shipped, with fat LTO and profile-guided optimisation (PGO) that is trained in the same run, and its
+//! list of packages and their checksums. The same commit, compiler and profile give the same bytes, wherever they are built.
 
 mod build;
 mod cross;
@@ -16,13 +16,13 @@ use crate::rustc::{host_triple, sysroot};
 use crate::{Outcome, bench, gateway, repo, sbom};
 use build::{Linked, PROFILE, absolute, build, cargo_build, create_folder, run_build};
 
-/// The releases of LLVM whose `llvm-profdata` reads the profiles of rustc 1.95 or newer.
+/// The releases of LLVM whose `llvm-profdata` can read the profiles of rustc 1.95 or newer.
 const LLVM_VERSIONS: std::ops::RangeInclusive<u32> = 22..=40;
 
-/// `tollgate_core::id::key_digest`, which every request with a key runs.
+/// The symbol of `tollgate_core::id::key_digest`, which every request with a key runs.
 const PROBE_SYMBOL: &str = "_ZN13tollgate_core2id10key_digest17h";
 
-/// Parts of names of functions that the loads run: of chats, streams, their translation, submissions and polls.
+/// Parts of the names of functions that the loads run: for chats, streams, their translation, submissions and polls.
 const TRAINED: [&str; 6] = [
     "15tollgate_server4chat7handler",
     "15tollgate_server4chat6stream",
@@ -65,17 +65,17 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if let Some(triple) = options.target.as_ref().filter(|triple| **triple != host) {
         return build_for(triple, glibc, options.profile.as_deref());
     }
-    // What is missing is told before anything is built.
+    // Missing tools are reported before anything is built.
     if options.profile.is_none() {
         find_llvm_profdata()?;
     }
-    // The loads of the training are programs of ours.
+    // The training loads are programs of this tool.
     if cfg!(debug_assertions) {
         return bench::rerun_in_release();
     }
     let target = gateway::target_folder().join("dist");
     create_folder(&target)?;
-    // The path of the profile is part of cargo's fingerprint: it stays the same from run to run.
+    // The path of the profile is part of cargo's fingerprint, so it is the same in every run.
     let profile = target.join(PROFILE);
     let measured_symbol = match &options.profile {
         Some(given) if given == &profile => None,
@@ -88,7 +88,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
 
     eprintln!("dist: building the optimised gateway");
     let optimized = target.join("optimized");
-    // Cargo does not see that the profile changed.
+    // Removed because cargo does not notice a changed profile.
     let _ = fs::remove_dir_all(&optimized);
     let flags = format!("-Cprofile-use={}", profile.display());
     let linked = Linked {
@@ -97,7 +97,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     };
     let binary = build(&repo::root(), &optimized, &flags, &linked)?;
     cross::check_glibc(&binary, glibc)?;
-    // The program itself may have no symbols: zig's linker leaves them out.
+    // Read from the library, because the program itself may have no symbols: zig's linker removes them.
     let symbol = read_probe_symbol(&library(&binary)?)?;
     if measured_symbol.is_some_and(|measured| measured != symbol) {
         return Err(
@@ -113,7 +113,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     Ok(())
 }
 
-/// Builds for another kind of machine, on which nothing can be trained here: with a recorded profile if one is given, and writes `tollgate`,
+/// Builds for another kind of machine, on which this machine cannot train: with a recorded profile if one is given. Writes `tollgate`,
 /// `tollgate.cdx.json` and `SHA256SUMS` to `target/dist/TRIPLE`.
 fn build_for(triple: &str, glibc: Option<&str>, profile: Option<&Path>) -> Outcome {
     cross::check_installed(triple, glibc.is_some())?;
@@ -138,11 +138,11 @@ fn build_for(triple: &str, glibc: Option<&str>, profile: Option<&Path>) -> Outco
     Ok(())
 }
 
-/// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function, as the
-/// profile has it.
+/// Builds an instrumented gateway, runs the bench's loads against it and writes the merged `profile`. Returns the name of a function as it is in the
+/// profile.
 ///
-/// It is linked by this machine's linker, whatever links the shipped program: zig does not know how to link the runtime of the counters. All else is the
-/// same, or functions would have other names.
+/// The instrumented gateway is always linked by this machine's linker, because zig cannot link the runtime of the counters. Everything else is the
+/// same as for the shipped program, otherwise functions would have other names.
 fn train(
     target: &Path,
     profile: &Path,
@@ -179,7 +179,7 @@ fn train(
     Ok(measured_symbol)
 }
 
-/// The compiled library of [`PROBE_SYMBOL`], beside the program.
+/// The compiled library next to the program that contains [`PROBE_SYMBOL`].
 fn library(program: &Path) -> Result<PathBuf, String> {
     let folder = program.with_file_name("deps");
     let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -191,7 +191,7 @@ fn library(program: &Path) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("{}: no library of tollgate-core", folder.display()))
 }
 
-/// The mangled name, with its hash, of a function that both builds contain, in a program or a library.
+/// The mangled name, with its hash, of a function that both builds contain, read from a program or a library.
 fn read_probe_symbol(file: &Path) -> Result<Vec<u8>, String> {
     let bytes = fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
     find_symbol(&bytes, PROBE_SYMBOL)
@@ -199,22 +199,22 @@ fn read_probe_symbol(file: &Path) -> Result<Vec<u8>, String> {
         .ok_or_else(|| format!("{}: no symbol {PROBE_SYMBOL}", file.display()))
 }
 
-/// The name that begins with this, until the E behind its hash.
+/// The name that begins with `prefix`, up to the E after its hash.
 fn find_symbol<'a>(bytes: &'a [u8], prefix: &str) -> Option<&'a [u8]> {
     let start = memchr::memmem::find(bytes, prefix.as_bytes())?;
     let symbol = bytes.get(start..)?;
     symbol.get(..=memchr::memchr(b'E', symbol.get(prefix.len()..)?)? + prefix.len())
 }
 
-/// Merges the raw counters. `--sparse` leaves out functions that never ran: they are then optimised as without a profile, not for size.
+/// Merges the raw counters. `--sparse` leaves out functions that never ran, so that they are optimised as without a profile, not for size.
 fn merge_counters(llvm_profdata: &Path, counters: &Path, merged: &Path) -> Outcome {
     let mut command = Command::new(llvm_profdata);
     command.args(["merge", "--sparse", "--output"]).arg(merged);
     output(command.arg(counters)).map(|_| ())
 }
 
-/// Fails if no function of one of [`TRAINED`] has counters: a load did not run, or its gateway was killed before it wrote them. What is shipped would be
-/// slower without that being seen.
+/// Fails if one of [`TRAINED`] matches no function with counters: a load did not run, or its gateway was killed before it wrote them. Without this
+/// check, the shipped program would be slower without notice.
 fn check_trained(llvm_profdata: &Path, profile: &Path) -> Outcome {
     let mut command = Command::new(llvm_profdata);
     let functions = output(command.args(["show", "--all-functions"]).arg(profile))?;
@@ -243,7 +243,7 @@ fn write_checksums(files: &[PathBuf], sums: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// `llvm-profdata` of rustup's component `llvm-tools`, else the newest of the system.
+/// The path of `llvm-profdata`: from rustup's component `llvm-tools`, otherwise the newest of the system.
 fn find_llvm_profdata() -> Result<PathBuf, String> {
     let sysroot = sysroot()?;
     let tools = format!("lib/rustlib/{}/bin/llvm-profdata", host_triple()?);

@@ -1,4 +1,4 @@
-//! `cargo xtask dist --check-reproducible`: the same commit, compiler and profile give the same bytes in any folder.
+//! `cargo xtask dist --check-reproducible`: checks that the same commit, compiler and profile give the same bytes in any folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use super::cross;
 use crate::process::output;
 use crate::{Outcome, gateway, repo};
 
-/// The folders of the two builds: of different lengths, since paths that are left in a binary move what follows.
+/// The folders of the two builds. Their lengths differ, because a path that is left in a binary shifts the bytes after it.
 const FOLDERS: [&str; 2] = ["a", "another-folder-with-a-longer-name"];
 
-/// Builds the last commit twice from copies of its files, each in a folder of its own with nothing of the other, and compares the programs.
+/// Builds the last commit twice from copies of its files, in separate folders that share nothing, and compares the programs.
 ///
 /// # Errors
-/// There is no profile, a build fails, or the bytes differ: then both programs are kept.
+/// If there is no profile, a build fails, or the bytes differ; in the last case both programs are kept.
 pub(super) fn check(profile: Option<&Path>, triple: &str, glibc: Option<&str>) -> Outcome {
     let dist = gateway::target_folder().join("dist");
     let recorded = dist.join(PROFILE);
@@ -50,7 +50,7 @@ pub(super) fn check(profile: Option<&Path>, triple: &str, glibc: Option<&str>) -
                 .arg("-C")
                 .arg(&source),
         )?;
-        // The profile is at the same path for both: it is part of what cargo hashes.
+        // The path of the profile is the same for both, because cargo hashes it.
         let flags = format!("-Cprofile-use={}", profile.display());
         eprintln!("dist: build {} of 2, in {}", number + 1, folder.display());
         let linked = Linked { triple, glibc };
@@ -69,7 +69,7 @@ pub(super) fn check(profile: Option<&Path>, triple: &str, glibc: Option<&str>) -
     Ok(())
 }
 
-/// The checksum of files that are the same.
+/// The checksum of the files, if they are identical.
 fn compare(programs: &[PathBuf]) -> Result<String, String> {
     let mut sums = Vec::new();
     for program in programs {

@@ -1,5 +1,4 @@
-//! Where an SDK is installed: a folder of its own below the target folder, with exactly the
-//! versions that a file of `tests/sdk/requirements` names.
+//! Installs an SDK in a folder of its own below the target folder, with exactly the versions that a file of `tests/sdk/requirements` lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,36 +8,36 @@ use crate::Outcome;
 use crate::gateway::target_folder;
 use crate::process::output;
 
-/// What to say to somebody who has no Python.
+/// The advice for users without Python.
 const HOW_TO_INSTALL: &str =
     "it takes Python 3 with its module `venv` (Debian and Ubuntu: apt-get install python3-venv)";
-/// The oldest Node.js that the SDKs run on.
+/// The oldest version of Node.js that the SDKs support.
 const OLDEST_NODE: u32 = 20;
-/// Written last: what was installed, for which interpreter.
+/// A file that is written last: the installed versions, and the interpreter they are for.
 const STAMP: &str = "installed";
 
-/// What an SDK is written in.
+/// The language of an SDK.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
     Python,
-    /// Only where it is there already.
+    /// Used only if it is installed already.
     JavaScript,
 }
 
-/// SDKs in one version, with all that they need.
+/// SDKs in certain versions, with everything that they need.
 pub(super) struct Environment {
     pub(super) language: Language,
-    /// The name of its file of versions, and of its folder.
+    /// The name of the file of versions, and of the folder.
     pub(super) name: &'static str,
 }
 
 impl Environment {
-    /// Where it is.
+    /// The folder of the environment.
     pub(super) fn folder(&self) -> PathBuf {
         target_folder().join("sdk").join(self.name)
     }
 
-    /// The interpreter that runs its scripts.
+    /// The interpreter that runs the scripts.
     pub(super) fn program(&self) -> PathBuf {
         match self.language {
             Language::Python => self.folder().join("bin/python"),
@@ -46,8 +45,8 @@ impl Environment {
         }
     }
 
-    /// Makes it, unless it is there as it should be. `scripts` holds the folder of versions. Returns
-    /// why it cannot be made here, where that is no error.
+    /// Creates the environment, unless it exists and is up to date. `scripts` contains the folder of versions. Returns the reason if it cannot be
+    /// created on this machine and that is not an error.
     pub(super) fn make(&self, scripts: &Path) -> Result<Option<String>, String> {
         let (file, interpreter) = match self.language {
             Language::Python => ("txt", python()?),
@@ -88,7 +87,7 @@ impl Environment {
         make_venv(&self.folder(), &["--without-pip"])?;
         let mut pip = Command::new(pip()?);
         pip.arg("--python").arg(self.program());
-        // Compiled is only what the scripts import, when they do.
+        // Only the modules that the scripts import are compiled, when they are imported.
         pip.args(["install", "--quiet", "--no-compile"]);
         pip.args(["--disable-pip-version-check", "--requirement"]);
         output(pip.arg(versions))?;
@@ -107,11 +106,11 @@ impl Environment {
     }
 }
 
-/// The `pip` that installs into every environment, made where there is none: a copy in each would take longer than the SDKs.
+/// The `pip` that installs into every environment. It is created once, because a copy in each would take longer than the SDKs.
 fn pip() -> Result<PathBuf, String> {
     let version = python()?.trim().replace(' ', "-");
     let folder = target_folder().join(format!("sdk/pip-of-{version}"));
-    // Written last.
+    // This file is the last one to be written.
     let program = folder.join("bin/pip");
     if !program.exists() {
         make_venv(&folder, &["--clear"])?;
@@ -132,7 +131,7 @@ fn python() -> Result<String, String> {
     version.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))
 }
 
-/// The version of Node.js, or why it is not used.
+/// The version of Node.js, or the reason why it is not used.
 fn node() -> Result<String, String> {
     let missing = |_| format!("no Node.js {OLDEST_NODE} or newer with npm found");
     let version = output(Command::new("node").arg("--version")).map_err(missing)?;

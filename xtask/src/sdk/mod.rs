@@ -1,9 +1,9 @@
-//! `cargo xtask sdk`: the official SDKs, in a current and an older version each, and coding agents, against a running
-//! gateway that has one channel of every kind. What they must be able to do stands in `tests/sdk`.
+//! `cargo xtask sdk`: runs the official SDKs, each in a current and an older version, and coding agents against a running gateway that has one
+//! channel of every kind. `tests/sdk` lists what they must be able to do.
 //!
-//! 1. [`environment`]s with the pinned versions are made, where they are not there yet.
-//! 2. [`setup`] starts the fake providers and the gateway, and makes users and keys.
-//! 3. Every script runs with every version; at the end the books must close.
+//! 1. [`environment`]s with the pinned versions are created, if they do not exist yet.
+//! 2. [`setup`] starts the fake providers and the gateway, and creates users and keys.
+//! 3. Every script runs with every version; at the end the audit must succeed.
 
 mod environment;
 mod setup;
@@ -17,17 +17,17 @@ use crate::{Outcome, process, repo};
 use environment::{Environment, Language};
 use setup::Setup;
 
-/// How long one script may take: so that one that hangs is seen as such.
+/// The time limit of one script, so that a hanging script is recognised.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(600);
-/// Settings that would make an SDK do otherwise than its script says begin so.
+/// Prefixes of environment variables that would change the behaviour of an SDK.
 const FOREIGN: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
 
-/// The environment of the coding agents.
+/// The name of the environment of the coding agents.
 const AGENTS: &str = "agents";
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only the SDKs whose names begin so, such as `openai`, `anthropic-0` or `node`
+    /// Only the SDKs whose names begin with this, such as `openai`, `anthropic-0` or `node`
     #[arg(long)]
     only: Option<String>,
     /// Which coding agents run with which models
@@ -39,16 +39,16 @@ pub(crate) struct Options {
     /// Only install the SDKs and agents
     #[arg(long)]
     install: bool,
-    /// Only the cases whose names hold one of these words
+    /// Only the cases whose names contain one of these words
     cases: Vec<String>,
 }
 
-/// Which pairs of a coding agent and a model run.
+/// Which pairs of a coding agent and a model are run.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Agents {
-    /// None, so that none is installed
+    /// None; no agent is installed
     None,
-    /// Every agent with a model of its own format, and one pair that is translated
+    /// Every agent with a model of its own format, and one pair that needs translation
     Own,
     /// Every agent with every kind of channel
     All,
@@ -87,7 +87,7 @@ const SUITES: &[Suite] = &[
     suite(Language::JavaScript, AGENTS, "agents.cjs"),
 ];
 
-/// Makes what is missing, starts everything, runs the scripts, closes the books.
+/// Creates missing environments, starts everything, runs the scripts, audits the ledger.
 pub(crate) fn run(options: Options) -> Outcome {
     let wanted = options.only.as_deref().unwrap_or_default();
     let suites = SUITES

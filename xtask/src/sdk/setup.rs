@@ -1,4 +1,4 @@
-//! What the SDKs talk to: a gateway with channels to the fake providers, and accounts on it.
+//! The servers that the SDKs use: a gateway with channels to the fake providers, and accounts on it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -14,16 +14,16 @@ use crate::process;
 use crate::repo;
 
 const STOP_LIMIT: Duration = Duration::from_secs(10);
-/// What every account has to spend.
+/// The balance of every account.
 const CREDIT: u32 = 1_000;
-/// The fakes: provider, the key that it takes, and the variable of `gateway.toml` with its address.
+/// The fakes: the provider, the key that it accepts, and the variable of `gateway.toml` for its address.
 const FAKES: &[(&str, &str, &str)] = &[
     ("openai", "sk-fake-openai", "OPENAI_FAKE"),
     ("anthropic", "sk-ant-fake", "ANTHROPIC_FAKE"),
     ("gemini", "fake-gemini-key", "GEMINI_FAKE"),
 ];
 
-/// Builds the gateway and the fakes; returns the folder that they are in.
+/// Builds the gateway and the fakes; returns the folder of the programs.
 pub(super) fn build() -> Result<PathBuf, String> {
     let mut cargo = process::cargo();
     cargo.current_dir(repo::root()).args(["build", "--locked"]);
@@ -36,14 +36,14 @@ pub(super) fn build() -> Result<PathBuf, String> {
     Ok(target_folder().join("debug"))
 }
 
-/// Everything that runs. Dropped in this order: gateway, fakes.
+/// All running programs. Dropped in this order: gateway, fakes.
 pub(super) struct Setup {
     gateway: Gateway,
     _fakes: Vec<Fake>,
 }
 
 impl Setup {
-    /// Starts the programs of `binaries` as `folder`/gateway.toml says.
+    /// Starts the programs in `binaries` as configured in `folder`/gateway.toml.
     pub(super) fn open(binaries: &Path, folder: &Path) -> Result<Self, String> {
         let settings = folder.join("gateway.toml");
         let settings = fs::read_to_string(&settings)
@@ -62,7 +62,7 @@ impl Setup {
         })
     }
 
-    /// Makes users and keys for one script; returns what the script must know, as JSON.
+    /// Creates users and keys for one script; returns the values that the script needs, as JSON.
     pub(super) fn account(&self, number: usize) -> Result<String, String> {
         let (user, empty) = (format!("sdk-{number}"), format!("sdk-{number}-empty"));
         let credit = CREDIT.to_string();
@@ -85,7 +85,7 @@ impl Setup {
         Ok(account.to_string())
     }
 
-    /// Proves the books, stops the gateway in good order.
+    /// Audits the ledger, then stops the gateway cleanly.
     pub(super) fn close(&mut self) -> Outcome {
         let proof = self.gateway.cli(&["audit"])?;
         print!("{proof}");
@@ -106,7 +106,7 @@ impl Setup {
 /// A running fake provider.
 struct Fake {
     program: Child,
-    /// What a channel's `base_url` is.
+    /// The `base_url` for a channel.
     base_url: String,
 }
 

@@ -1,4 +1,4 @@
-//! A provider in front of the sandbox that misbehaves in another way every moment.
+//! A provider with higher priority than the sandbox that misbehaves, in another way every moment.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tollgate_fakes::{Fake, Options, Provider, Scenario};
 
 use crate::rng::Rng;
 
-/// How it answers chats and images. What an image's answer would be if it came whole is left to the sandbox's directives.
+/// How it responds to chats and images. The outcome of an image that is not disturbed is determined by the sandbox's directives.
 const SCENARIOS: &[&str] = &[
     "status=500",
     "status=503",
@@ -34,13 +34,13 @@ const SCENARIOS: &[&str] = &[
     "close-without-answer",
 ];
 
-/// Starts it.
+/// Starts the provider.
 pub(super) async fn start() -> Result<Fake, String> {
     let started = tollgate_fakes::start(Provider::OpenAi, Options::default()).await;
     started.map_err(|e| format!("cannot start a provider: {e}"))
 }
 
-/// The channels of a gateway: the provider at `url` before the sandbox.
+/// The channels of a gateway: the provider at `url` with a higher priority than the sandbox.
 pub(super) fn channels(url: &str) -> String {
     format!(
         "[[channel]]\nname = \"bad\"\nkind = \"openai\"\nbase_url = \"{url}\"\napi_keys = [\"sk-bad\"]\npriority = 0\n\
@@ -49,14 +49,14 @@ pub(super) fn channels(url: &str) -> String {
     )
 }
 
-/// Changes how it answers until `until`.
+/// Changes the provider's scenario again and again until `until`.
 pub(super) async fn misbehave(provider: Fake, mut rng: Rng, until: Instant) {
     while Instant::now() < until {
         let scenario: Result<Scenario, _> = rng.pick(SCENARIOS).parse();
         if let Ok(scenario) = scenario {
             provider.set(scenario);
         }
-        // It would remember every request.
+        // Cleared, because the provider would keep every request in memory.
         provider.clear();
         sleep(Duration::from_millis(100 + rng.below(500))).await;
     }

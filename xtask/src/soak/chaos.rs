@@ -1,5 +1,4 @@
-//! Kills the gateways at random moments and starts them again; moves money and audits from the
-//! command line beside them.
+//! Kills the gateways at random moments and restarts them; in between, adds credits and runs audits from the command line.
 
 use std::sync::PoisonError;
 use std::thread::sleep;
@@ -9,10 +8,10 @@ use super::setup::Setup;
 use crate::customers::{Observations, count};
 use crate::rng::Rng;
 
-/// What a credit from the command line adds, in the currency and in billionths.
+/// The amount of a credit from the command line, in the currency and in billionths.
 const CREDIT: (&str, i64) = ("0.13", 130_000_000);
 
-/// Goes on until `until`. Every gateway runs when it returns.
+/// Kills and restarts gateways until `until`. Every gateway is running when it returns.
 pub(super) fn kill_and_restart_until(
     setup: &Setup,
     observations: &Observations,
@@ -44,7 +43,7 @@ pub(super) fn kill_and_restart_until(
     }
 }
 
-/// Fills the disk up now and then, for one or more kills.
+/// Fills the disk occasionally, for one or more kills, and frees it again.
 fn fill_or_free(setup: &Setup, observations: &Observations, rng: &mut Rng) -> Result<(), String> {
     let Some(mut disk) = setup.disk() else {
         return Ok(());

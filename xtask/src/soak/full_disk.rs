@@ -1,4 +1,4 @@
-//! A file system in memory that the soak fills up and frees again.
+//! A file system in memory that the soak fills and frees again.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use crate::process::output;
 
 const CHUNK: &[u8] = &[0; 1 << 20];
 
-/// A small file system. Dropping it takes it away.
+/// A small file system. Dropping it unmounts it.
 pub(super) struct Disk {
     folder: PathBuf,
     is_full: bool,
@@ -36,24 +36,24 @@ impl Disk {
         self.is_full
     }
 
-    /// Leaves no room for a byte more.
+    /// Fills the disk to its last byte.
     pub(super) fn fill(&mut self) -> Result<(), String> {
         let named = |e| format!("{}: {e}", self.folder.display());
         let mut ballast = File::create(self.ballast()).map_err(named)?;
         while ballast.write_all(CHUNK).is_ok() {}
-        // What is left of the last part of a chunk.
+        // Fills the remainder that is smaller than a chunk.
         while ballast.write_all(&CHUNK[..1]).is_ok() {}
         self.is_full = true;
         Ok(())
     }
 
-    /// Frees what [`Disk::fill`] took.
+    /// Frees the space that [`Disk::fill`] used.
     pub(super) fn free(&mut self) -> Result<(), String> {
         self.is_full = false;
         fs::remove_file(self.ballast()).map_err(|e| format!("{}: {e}", self.folder.display()))
     }
 
-    /// Leaves it where it is when this value is dropped.
+    /// Keeps the file system mounted when this value is dropped.
     pub(super) fn keep(&mut self) {
         self.is_kept = true;
     }
@@ -68,7 +68,7 @@ impl Drop for Disk {
         if self.is_kept {
             return;
         }
-        // Lazily: a gateway may still have files open.
+        // Lazily, because a gateway may still have open files.
         let mut unmount = Command::new("umount");
         if let Err(e) = output(unmount.arg("-l").arg(&self.folder)) {
             eprintln!("{e}");

@@ -1,10 +1,9 @@
-//! `cargo xtask soak`: the real binary under load, killed (`kill -9`) at random moments and
-//! started again on the same data. At the end every acknowledged task must be there and final,
-//! every file whole, and the books must close.
+//! `cargo xtask soak`: runs the real binary under load, kills it (`kill -9`) at random moments and restarts it on the same data. At the end every
+//! acknowledged task must exist and be final, every file must be complete, and the audit must succeed.
 //!
-//! 1. [`setup`] starts the gateways and makes users and keys.
-//! 2. [`Customer`]s submit, poll, cancel, upload, download and chat until the time is up, and record
-//!    what they observe ([`Observations`]); [`chaos`] kills and restarts beside them.
+//! 1. [`setup`] starts the gateways and creates users and keys.
+//! 2. [`Customer`]s submit, poll, cancel, upload, download and chat until the time is up, and record what they observe ([`Observations`]); [`chaos`]
+//!    kills and restarts the gateways in the meantime.
 //! 3. [`final_check`] waits for the last task and compares everything with the observations.
 
 mod bad_provider;
@@ -28,7 +27,7 @@ use setup::Setup;
 
 const CUSTOMERS: usize = 8;
 
-/// Starts everything, lets it run, closes the books.
+/// Starts everything, runs the load, checks the outcome.
 pub(crate) fn run(options: Options) -> Outcome {
     if options.nodes == 0 || (options.nodes > 1 && options.database == Database::Sqlite) {
         return Err("--nodes: one, or several with --database postgres".to_owned());

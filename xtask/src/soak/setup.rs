@@ -21,7 +21,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Starts the gateways on one new database and makes the accounts. `bad_provider` is the URL of a provider that misbehaves.
+    /// Starts the gateways on one new database and creates the accounts. `bad_provider` is the URL of a misbehaving provider.
     pub(super) fn open(
         binary: &Path,
         options: &Options,
@@ -80,24 +80,24 @@ impl Setup {
         })
     }
 
-    /// How many gateways there are.
+    /// The number of gateways.
     pub(super) fn count(&self) -> usize {
         self.nodes.len()
     }
 
-    /// One gateway, for oneself.
+    /// Locks one gateway.
     pub(super) fn node(&self, at: usize) -> MutexGuard<'_, Gateway> {
         let node = &self.nodes[at % self.nodes.len()];
         node.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The disk that may be filled up, if there is one.
+    /// The disk that may be filled, if there is one.
     pub(super) fn disk(&self) -> Option<MutexGuard<'_, Disk>> {
         let disk = self.disk.as_ref()?;
         Some(disk.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps the gateways' folders; returns the first one's place.
+    /// Keeps the gateways' folders; returns the path of the first one.
     pub(super) fn keep(&self) -> String {
         if let Some(mut disk) = self.disk() {
             disk.keep();

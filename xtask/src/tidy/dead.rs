@@ -1,8 +1,8 @@
-//! Nothing is left lying about: no silenced warnings about unused code, no gaps, no notes to self.
+//! Checks that no Rust file contains silenced warnings about unused code, unfinished code or notes to its authors.
 
 use super::subject::{Subject, Violation};
 
-/// Words that stand for something unfinished, in halves so that this file does not hold them.
+/// Words that mark unfinished code, in halves so that this file does not contain them.
 const WORDS: &[(&str, &str)] = &[
     ("dead_", "code"),
     ("to", "do!("),

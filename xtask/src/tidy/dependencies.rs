@@ -1,17 +1,16 @@
-//! Which crate may depend on which (ARCHITECTURE.md). The rules are [`RULES`]; a crate without a
-//! rule is a finding too.
+//! Checks which crate depends on which (ARCHITECTURE.md). The allowed dependencies are [`RULES`]; a crate without a rule is a violation too.
 
 use toml::{Table, Value};
 
 use super::subject::{Subject, Violation};
 use crate::repo::File;
 
-/// What one crate may use.
+/// The allowed dependencies of one crate.
 struct Rule {
     name: &'static str,
     /// The crates of this workspace that it may depend on.
     may_use: &'static [&'static str],
-    /// Whether it stays free of I/O: bytes in, bytes out.
+    /// Whether the crate must stay free of I/O.
     pure: bool,
 }
 
@@ -28,7 +27,7 @@ const RULES: &[Rule] = &[
             "tollgate-chat",
             "tollgate-media",
             "tollgate-raster",
-            // In its tests.
+            // Only in its tests.
             "tollgate-fakes",
         ],
         false,
@@ -51,7 +50,7 @@ const RULES: &[Rule] = &[
             "tollgate-media",
             "tollgate-store",
             "tollgate-upstream",
-            // In its tests.
+            // Only in its tests.
             "tollgate-sandbox",
         ],
         false,
@@ -107,7 +106,7 @@ const RULES: &[Rule] = &[
             "tollgate-storage",
             "tollgate-store",
             "tollgate-upstream",
-            // In its tests.
+            // Only in its tests.
             "tollgate-fakes",
         ],
         false,
@@ -117,12 +116,12 @@ const RULES: &[Rule] = &[
     rule("tollgate-fakes", &[], false),
 ];
 
-/// What a pure crate has no use for. Crates that begin with one of these and a dash count too.
+/// Crates that a pure crate must not use. Crates whose names begin with one of these and a dash are included.
 const IMPURE: &[&str] = &[
     "tokio", "hyper", "axum", "rusqlite", "http", "deadpool", "tower",
 ];
 
-/// The framework of the HTTP server, and the crates that may know it: the last in its tests only.
+/// The framework of the HTTP server, and the crates that may use it: the last one in its tests only.
 const HTTP_FRAMEWORK: &[&str] = &["axum"];
 const OF_HTTP_SERVER: &[&str] = &["tollgate-server", "tollgate-admin", "tollgate-cli"];
 
@@ -185,7 +184,7 @@ fn objection(rule: &Rule, used: &str) -> Option<String> {
     }
 }
 
-/// Key and crate name of every dependency: ordinary, for tests, for building, for one platform.
+/// Key and crate name of every dependency: ordinary, for tests, for build scripts, for one platform.
 fn dependencies(manifest: &Table) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (section, value) in manifest {

@@ -1,4 +1,4 @@
-//! Documents that the code or the documents name are in the repository: nobody is sent to read what is not there.
+//! Checks that documents which the code or other documents name are in the repository.
 
 use super::subject::{Subject, Violation};
 
@@ -7,7 +7,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let is_text =
         |path: &str| path.ends_with(".rs") || path.ends_with(".md") || path.ends_with(".toml");
     for file in subject.tree.files.iter().filter(|f| is_text(&f.path)) {
-        // The tests of the checks name files that are made up.
+        // The tests of these checks name files that do not exist.
         if file.path.starts_with("xtask/src/tidy/") {
             continue;
         }
@@ -24,14 +24,14 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     found
 }
 
-/// The paths that end in `.md` in a line, those of public URLs aside.
+/// The paths that end in `.md` in a line, except those in public URLs.
 fn named_documents(line: &str) -> impl Iterator<Item = &str> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '-' | '_' | ':');
     let tokens = line.split(move |c| !is_path(c));
     let documents = tokens.filter(|token| token.ends_with(".md") && !token.contains("://"));
     documents
         .map(|token| token.trim_start_matches("../").trim_start_matches("./"))
-        // `docs/models/NAME.md` stands for any.
+        // `docs/models/NAME.md` is a placeholder.
         .filter(|token| token.len() > ".md".len() && !token.ends_with("NAME.md"))
 }
 

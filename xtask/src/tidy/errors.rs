@@ -1,5 +1,5 @@
-//! Every error code of the admin API and of failed tasks is in docs/errors.md with its cause and what to do, and every code there
-//! exists. The codes of the client API are compared by tests of tollgate-core and tollgate-chat.
+//! Checks that docs/errors.md lists every error code of the admin API and of failed tasks with its cause and what to do, and lists no code that does
+//! not exist. Tests of tollgate-core and tollgate-chat compare the codes of the client API.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::repo::File;
 
 const PAGE: &str = "docs/errors.md";
 
-/// A table of the page and where its codes come from.
+/// A table of the page and the sources of its codes.
 struct Table {
     heading: &'static str,
-    /// Beginnings of the paths of the files that are read.
+    /// The beginnings of the paths of the files that are searched for codes.
     sources: &'static [&'static str],
-    /// The last two parts, or the only one, of a function's path, and which of its arguments is the code.
+    /// The last two parts, or the only one, of a function's path, and the index of the argument that is the code.
     calls: &'static [(&'static str, usize)],
-    /// Files in which codes are also the patterns' values: arms that are a code, or tuples that begin with one.
+    /// Files in which codes are also values of match arms: an arm that is a code, or a tuple that begins with one.
     values: &'static [&'static str],
 }
 
@@ -102,11 +102,11 @@ impl Table {
 struct Row<'a> {
     line: usize,
     code: &'a str,
-    /// Whether the two cells behind the code have texts.
+    /// Whether the two cells after the code are not empty.
     is_explained: bool,
 }
 
-/// The rows of the table below the heading whose first or second cell is a code.
+/// The rows of the table below `heading` whose first or second cell is a code.
 fn documented<'a>(page: &'a str, heading: &str) -> Vec<Row<'a>> {
     let mut is_inside = false;
     let mut is_header = true;
@@ -141,7 +141,7 @@ fn is_code(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }
 
-/// The codes of the files that were visited, each with where it was seen last.
+/// The codes in the visited files, each with its last location.
 struct Codes<'a> {
     table: &'a Table,
     path: &'a str,
@@ -180,7 +180,7 @@ impl<'ast> Visit<'ast> for Codes<'_> {
                 .map(|s| s.ident.to_string())
                 .collect();
             let name = parts[parts.len().saturating_sub(2)..].join("::");
-            // The type's own file calls its functions by `Self`.
+            // In the type's own file, functions are called as `Self::…`.
             let name = match self.has_values() {
                 true => name.replace("Self::", "AdminError::"),
                 false => name,

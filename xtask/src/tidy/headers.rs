@@ -1,4 +1,4 @@
-//! Every Rust file begins by saying what it is for.
+//! Checks that every Rust file begins with a `//!` comment that states its purpose.
 
 use super::subject::{Subject, Violation};
 

@@ -1,5 +1,5 @@
-//! A provider's kind is known to its own folder alone: elsewhere no code asks which provider it
-//! has before it. Found by the names of the kinds standing alone in a string.
+//! Checks that a provider's kind is used only in its own folder: code in other crates must not depend on which provider it uses. A kind is found by
+//! its name as a complete string literal.
 
 use super::source::{strings, test_lines};
 use super::subject::{Subject, Violation};
@@ -18,7 +18,7 @@ const KINDS: &[&str] = &[
     "sandbox",
 ];
 
-/// The crates that must not know them.
+/// The crates in which the kinds are forbidden.
 const CRATES: &[&str] = &[
     "tollgate-admin",
     "tollgate-cli",
@@ -32,7 +32,7 @@ const CRATES: &[&str] = &[
 /// An exception: file, kind, reason.
 type Allowed = (&'static str, &'static str, &'static str);
 
-/// Where a kind may be named all the same.
+/// Files in which a kind is allowed nevertheless.
 const ALLOWED: &[Allowed] = &[(
     "crates/tollgate-server/src/routing/mod.rs",
     "sandbox",

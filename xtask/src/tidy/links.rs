@@ -1,4 +1,4 @@
-//! Links between the documents lead somewhere, and every document is led to.
+//! Checks that links between documents have a target, and that every document is linked to.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::modules::join;
 use super::subject::{Subject, Violation};
 use crate::repo::File;
 
-/// A link of a document: its line and where it points.
+/// A link of a document: its line and its target.
 type Link = (usize, String);
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
@@ -51,7 +51,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     found
 }
 
-/// The links of a Markdown text, those in code aside.
+/// The links of a Markdown text, except those in code.
 fn links(text: &str) -> Vec<Link> {
     let mut found = Vec::new();
     for (line, prose) in prose(text) {
@@ -71,7 +71,7 @@ fn links(text: &str) -> Vec<Link> {
     found
 }
 
-/// The lines of a Markdown text outside code fences, without what stands between backticks.
+/// The lines of a Markdown text outside code fences, without the text between backticks.
 fn prose(text: &str) -> Vec<(usize, String)> {
     let mut in_fence = false;
     let mut found = Vec::new();
@@ -86,7 +86,7 @@ fn prose(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Whether `file` has a heading whose anchor is `anchor`, made the way GitHub makes them.
+/// Whether `file` has a heading with the anchor `anchor`, derived as GitHub derives it.
 fn has_heading(file: &File, anchor: &str) -> bool {
     let mut in_fence = false;
     file.text.lines().any(|line| {

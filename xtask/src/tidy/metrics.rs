@@ -1,21 +1,21 @@
-//! Every metric is described in the operators' page, every metric that a dashboard, an alert or a document names exists,
-//! and every alert has its runbook.
+//! Checks that every metric is described on the operators' page, that every metric in a dashboard, an alert or a document exists, and that every
+//! alert has a runbook.
 
 use std::collections::BTreeSet;
 
 use super::subject::{Subject, Violation};
 use crate::repo::File;
 
-/// Where the metrics are registered.
+/// The folder in which the metrics are registered.
 const SOURCE: &str = "crates/tollgate-server/src/metrics/";
-/// The page that describes them.
+/// The page that describes the metrics.
 const PAGE: &str = "docs/operating.md";
 const ALERTS: &str = "packaging/prometheus/alerts.yaml";
-/// One heading of the second level for each alert.
+/// The page with one heading of the second level for each alert.
 const RUNBOOKS: &str = "docs/runbooks.md";
 /// What Prometheus appends to the name of a histogram.
 const SUFFIXES: [&str; 3] = ["_bucket", "_sum", "_count"];
-/// Names that begin like a metric and are none: a cookie.
+/// Names that begin like a metric but are cookies.
 const OTHERS: &[&str] = &["tollgate_portal", "tollgate_session"];
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
@@ -61,7 +61,7 @@ fn unmatched_alerts(subject: &Subject<'_>) -> Vec<Violation> {
     no_runbook.chain(no_alert).collect()
 }
 
-/// The string literals that are names of metrics; those of tests have labels behind them.
+/// The string literals that are names of metrics; those in tests are followed by labels.
 fn registered_names(file: &File) -> impl Iterator<Item = &str> {
     let literals = file.text.split('"').skip(1).step_by(2);
     literals.filter(|text| {
@@ -70,7 +70,7 @@ fn registered_names(file: &File) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The names of metrics in a text, with their lines; those of files such as `tollgate_*.deb` aside.
+/// The names of metrics in a text, with their lines, except those of files such as `tollgate_*.deb`.
 fn names(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().flat_map(|(at, line)| {
         let tokens = line.split(|c: char| !c.is_ascii() || !is_name_byte(c as u8));

@@ -1,5 +1,5 @@
-//! `cargo xtask tidy`: what the compiler does not check. Each check is a file of its own and a
-//! line in [`CHECKS`]; each finding is one line `path:line: what`.
+//! `cargo xtask tidy`: checks what the compiler does not check. Each check is a file and an entry in [`CHECKS`]; each violation is printed as one
+//! line `path:line: what`.
 
 mod dead;
 mod dependencies;
@@ -42,7 +42,7 @@ const CHECKS: &[Check] = &[
     vocabulary::check,
 ];
 
-/// Runs every check over the repository and prints what they find.
+/// Runs every check over the repository and prints the violations.
 pub(crate) fn run() -> Outcome {
     let tree = Tree::read(&repo::root())?;
     let modules = Modules::of(&tree);

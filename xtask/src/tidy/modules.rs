@@ -1,4 +1,4 @@
-//! Which Rust files are modules of a crate, and which of them are tests.
+//! Determines which Rust files are modules of a crate, and which of them are tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,13 +9,13 @@ use toml::{Table, Value};
 use super::source::marks_test;
 use crate::repo::{File, Tree, folder};
 
-/// The files that the compiler reaches, and whether it only reaches them for tests.
+/// The files that the compiler reaches, and for each whether it is reached only for tests.
 pub(super) struct Modules {
     pub(super) reached: BTreeMap<String, bool>,
 }
 
 impl Modules {
-    /// Follows `mod name;` from the roots of every package.
+    /// Follows every `mod name;` from the roots of every package.
     pub(super) fn of(tree: &Tree) -> Self {
         let mut modules = Self {
             reached: BTreeMap::new(),
@@ -26,7 +26,7 @@ impl Modules {
         modules
     }
 
-    /// Whether the file holds only tests.
+    /// Whether the file contains only tests.
     pub(super) fn is_test(&self, path: &str) -> bool {
         self.reached.get(path).copied().unwrap_or(false)
     }
@@ -34,7 +34,7 @@ impl Modules {
     fn visit(&mut self, tree: &Tree, path: &str, is_test: bool, is_root: bool) {
         let known = self.reached.get(path).copied();
         let Some(file) = tree.file(path) else { return };
-        // Reached before, and nothing new to say about it.
+        // The file was visited before, and this visit adds no information.
         if known.is_some_and(|was_test| is_test || !was_test) {
             return;
         }
@@ -61,7 +61,7 @@ impl Modules {
     }
 }
 
-/// The paths that each `mod name;` may mean, and whether it is for tests only.
+/// The possible paths of each `mod name;`, and whether it is for tests only.
 fn declared(items: &[Item], file: &File, folder: &str) -> Vec<(Vec<String>, bool)> {
     let mut found = Vec::new();
     for item in items {
@@ -121,7 +121,7 @@ fn included(text: &str) -> Vec<String> {
     found
 }
 
-/// `path` as seen from `folder`, with `..` and `.` worked in.
+/// `path` relative to `folder`, with `..` and `.` resolved.
 pub(super) fn join(folder: &str, path: &str) -> String {
     let mut parts: Vec<&str> = folder.split('/').filter(|p| !p.is_empty()).collect();
     for part in path.split('/') {
@@ -136,7 +136,7 @@ pub(super) fn join(folder: &str, path: &str) -> String {
     parts.join("/")
 }
 
-/// Where the compiler starts in each package, and whether that is a test.
+/// The files at which the compiler starts in each package, and whether each is a test.
 fn roots(tree: &Tree) -> BTreeSet<(String, bool)> {
     let mut found = BTreeSet::new();
     let manifests = tree.files.iter().filter(|f| f.path.ends_with("Cargo.toml"));
@@ -156,8 +156,7 @@ fn roots(tree: &Tree) -> BTreeSet<(String, bool)> {
     found
 }
 
-/// Whether cargo takes the file as a root by its place in the package, and if so whether it is a
-/// test.
+/// Whether cargo treats the file as a root because of its path in the package, and if so whether it is a test.
 fn conventional_root(path: &str) -> Option<bool> {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
@@ -169,7 +168,7 @@ fn conventional_root(path: &str) -> Option<bool> {
     }
 }
 
-/// The roots that a manifest names itself.
+/// The roots that a manifest names explicitly.
 fn named_targets(manifest: &str) -> Vec<(String, bool)> {
     let Ok(manifest) = manifest.parse::<Table>() else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Only the ledger module moves money: no SQL text outside of it changes a balance or inserts ledger entries.
+//! Checks that only the ledger module moves money: no other SQL text changes a balance or inserts ledger entries.
 
 use super::source::{strings, test_lines};
 use super::subject::{Subject, Violation};
@@ -9,7 +9,7 @@ const COLUMNS: &[&str] = &["balance", "held", "used"];
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let files = subject.tree.files.iter();
-    // Tests have rows of older programs.
+    // Tests contain rows of older programs.
     let is_of_test = |path: &str| path.contains("/tests/");
     let outside = files
         .filter(|f| f.path.starts_with("crates/") && !is_ledger(&f.path) && !is_of_test(&f.path));
@@ -31,7 +31,7 @@ fn is_ledger(path: &str) -> bool {
     path.starts_with("crates/tollgate-store/src/ledger/")
 }
 
-/// The texts of a file that may be SQL, with their lines; those of tests aside.
+/// The texts of a file that may be SQL, with their lines, except those in tests.
 fn statements(file: &File) -> Vec<(usize, String)> {
     if file.path.ends_with(".sql") {
         let mut line = 1;
@@ -65,7 +65,7 @@ fn moves_money(sql: &str) -> bool {
     })
 }
 
-/// The keyword that begins the clause in which the words end.
+/// The keyword of the clause that contains the last of `words`.
 fn clause(words: &[String]) -> Option<&str> {
     const BEGIN: [&str; 7] = [
         "set",
@@ -94,11 +94,11 @@ fn words(sql: &str) -> Vec<String> {
         }
         match c {
             ' ' | '\n' | '\t' | '"' => {}
-            // A qualifier says nothing about the column.
+            // A qualifier is irrelevant for the column.
             '.' => {
                 found.pop();
             }
-            // `>=`, `<=` and `!=` compare.
+            // `>=`, `<=` and `!=` are comparisons.
             '=' if found
                 .last()
                 .is_some_and(|w| matches!(w.as_str(), ">" | "<" | "!")) => {}

@@ -1,4 +1,4 @@
-//! A Rust file that no crate reaches is a finding: the compiler never sees it. So is one that is not Rust.
+//! Checks that every Rust file is reached from a crate, otherwise the compiler never reads it, and that it is valid Rust.
 
 use super::subject::{Subject, Violation};
 

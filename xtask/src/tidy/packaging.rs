@@ -1,5 +1,5 @@
-//! What packages are made from agrees: the version in the workspace, the changelog and the chart; and the image is built from
-//! everything that the build reads.
+//! Checks that the sources of packages agree: the version in the workspace, the changelog and the chart; and that the image is built from every file
+//! that the build reads.
 
 use toml::{Table, Value};
 
@@ -8,9 +8,9 @@ use super::subject::{Subject, Violation};
 const MANIFEST: &str = "Cargo.toml";
 const CHANGELOG: &str = "CHANGELOG.md";
 const CHART: &str = "packaging/helm/tollgate/Chart.yaml";
-/// What is not copied into the build of the image: everything but the paths behind `!`.
+/// The list of files that are not copied into the image's build: all files except the paths after `!`.
 const IGNORED: &str = "packaging/container/Containerfile.dockerignore";
-/// Names what the documentation is rendered from, in a constant `SOURCES`.
+/// The file whose constant `SOURCES` lists what the documentation is rendered from.
 const DOCS_BUILD: &str = "crates/tollgate-docs/build/main.rs";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {

@@ -1,11 +1,10 @@
-//! No file names a place that exists only here: the folder that the repository was worked on in,
-//! or the host of a package registry, which each machine configures for itself.
+//! Checks that no file names a location that exists only on a developer's machine: the folder in which the repository was edited, or the host of a
+//! package registry, which each machine configures for itself.
 
 use super::subject::{Subject, Violation};
 use crate::repo;
 
-/// Folders of the machines that the project is worked on, in halves so that this file does not
-/// name them.
+/// Folders of the machines on which the project is developed, in halves so that this file does not name them.
 const FOLDERS: &[(&str, &str)] = &[("/wo", "rk/"), ("/fa", "rm/"), ("../sha", "red")];
 
 /// Hosts of package registries, in halves.
@@ -21,7 +20,7 @@ const HOSTS: &[(&str, &str)] = &[
     ("hub.doc", "ker.com"),
 ];
 
-/// Written by cargo, names its registry.
+/// The lock file, in which cargo names its registry.
 const LOCK_FILE: &str = "Cargo.lock";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
@@ -45,7 +44,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     found
 }
 
-/// Whether `line` holds `folder` as the beginning of a path, not as a part of a longer one.
+/// Whether `line` contains `folder` as the beginning of a path, not as a part of a longer one.
 fn names_folder(line: &str, folder: &str) -> bool {
     let mut starts = line.match_indices(folder).map(|(at, _)| at);
     starts.any(|at| {

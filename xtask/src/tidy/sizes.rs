@@ -1,5 +1,4 @@
-//! Files and functions stay short enough to be read in one go. Tables, snapshots and the
-//! functions of tests may be as long as they are.
+//! Checks that files and functions are short enough to be read in one go. Tables, snapshots and the functions of tests may have any length.
 
 use syn::spanned::Spanned as _;
 use syn::visit::{self, Visit};

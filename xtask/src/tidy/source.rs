@@ -1,5 +1,4 @@
-//! Reading Rust: string literals with their lines (also those inside macros), and which lines are
-//! tests.
+//! Reads Rust source: string literals with their lines (including those inside macros), and the lines that are tests.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +9,7 @@ use syn::visit::{self, Visit};
 /// One string literal: its line and its value.
 pub(super) type Text = (usize, String);
 
-/// The string literals of a Rust file, those of doc comments aside.
+/// The string literals of a Rust file, except those of doc comments.
 pub(super) fn strings(text: &str) -> Vec<Text> {
     let mut found = Vec::new();
     if let Ok(tokens) = text.parse::<TokenStream>() {
@@ -35,12 +34,12 @@ fn collect(tokens: TokenStream, found: &mut Vec<Text>) {
     }
 }
 
-/// Whether the group after `before` is an attribute's: `#[…]` or `#![…]`.
+/// Whether the group after `before` belongs to an attribute: `#[…]` or `#![…]`.
 fn follows_hash(before: Option<&TokenTree>) -> bool {
     matches!(before, Some(TokenTree::Punct(p)) if matches!(p.as_char(), '#' | '!'))
 }
 
-/// Whether an attribute's inside is a doc comment's: `doc = "…"`.
+/// Whether the content of an attribute is that of a doc comment: `doc = "…"`.
 pub(super) fn is_doc(attribute: &TokenStream) -> bool {
     let mut tokens = attribute.clone().into_iter();
     matches!(tokens.next(), Some(TokenTree::Ident(word)) if word == "doc")

@@ -1,9 +1,9 @@
-//! What a check looks at, and what it finds.
+//! The input and output of a check: files and violations.
 
 use super::modules::Modules;
 use crate::repo::Tree;
 
-/// One finding.
+/// A violation that a check found.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Violation {
     pub(super) path: String,
@@ -21,7 +21,7 @@ impl Violation {
     }
 }
 
-/// What a check looks at: all files, and which of the Rust files are modules, tests or orphans.
+/// The input of a check: all files, and which of the Rust files are modules, tests or orphans.
 pub(super) struct Subject<'a> {
     pub(super) tree: &'a Tree,
     pub(super) modules: &'a Modules,
@@ -30,7 +30,7 @@ pub(super) struct Subject<'a> {
 /// A check.
 pub(super) type Check = fn(&Subject<'_>) -> Vec<Violation>;
 
-/// Runs one check over files made up by a test.
+/// Runs one check over files that a test specifies.
 #[cfg(test)]
 pub(super) fn check(check: Check, files: &[(&str, &str)]) -> Vec<String> {
     let tree = Tree::of(files);

@@ -1,12 +1,12 @@
-//! One word per concept, and it is the word of the field (CONTRIBUTING.md, Language): banned words in identifiers, file names, comments,
-//! texts and documents.
+//! Checks that each concept has one name, the usual one of the field (CONTRIBUTING.md, Language): finds banned words in identifiers, file names,
+//! comments, texts and documents.
 
 use proc_macro2::{TokenStream, TokenTree};
 
 use super::source::is_doc;
 use super::subject::{Subject, Violation};
 
-/// A banned word and what to write instead.
+/// A banned word and its replacement.
 type Word = (&'static str, &'static str);
 
 /// Banned everywhere: identifiers, file names, comments, documents.
@@ -26,7 +26,7 @@ const BANNED: &[Word] = &[
     ("verdicts", "classifications"),
 ];
 
-/// Banned in identifiers and file names only: in a sentence they are ordinary English.
+/// Words that are banned in identifiers and file names only: in a sentence they are ordinary English.
 const BANNED_IN_NAMES: &[Word] = &[
     ("asked", "requested"),
     ("begun", "started"),
@@ -70,7 +70,7 @@ const BANNED_IN_NAMES: &[Word] = &[
 /// Phrases banned in comments and documents.
 const BANNED_PHRASES: &[Word] = &[("none where", "`None` if"), ("none when", "`None` if")];
 
-/// Where a banned word is the right one: the beginning of a path, the word, the reason.
+/// Exceptions, where a banned word is correct: the beginning of a path, the word, the reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
         "xtask/src/tidy/vocabulary.rs",
@@ -160,7 +160,7 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
     }
 }
 
-/// `line` is a function because counting lines up to a token takes long, and few texts have a violation.
+/// `line` is a function because counting lines up to a token is slow, and few texts have a violation.
 fn check_prose(
     path: &str,
     line: impl Fn() -> usize,

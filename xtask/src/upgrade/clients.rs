@@ -1,4 +1,4 @@
-//! Clients of the upgrade test: chats, image submissions with webhooks, polls. They repeat nothing: every request must succeed the first time.
+//! Clients of the upgrade test: chats, image submissions with webhooks, polls. They retry nothing: every request must succeed the first time.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,21 +16,21 @@ use tokio::time::sleep;
 use crate::customers;
 use crate::http::{Client, HttpRequest, HttpResponse};
 
-/// How long a task may take.
+/// The time limit of a task.
 const TASK_LIMIT: Duration = Duration::from_secs(120);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the clients have seen.
+/// The observations of the clients.
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) requests: AtomicU64,
     pub(super) chats: AtomicU64,
-    /// What the chats cost by their tokens, in billionths.
+    /// The cost of the chats by their tokens, in billionths.
     pub(super) chat_cost: AtomicI64,
     failures: Mutex<Vec<String>>,
-    /// Acknowledged tasks, and whether each was seen to be completed with one image.
+    /// Acknowledged tasks, each with whether it was observed to be completed with one image.
     tasks: Mutex<BTreeMap<String, bool>>,
-    /// How often a webhook has arrived for each task.
+    /// The number of webhooks received for each task.
     webhooks: Mutex<BTreeMap<String, usize>>,
     stopped: AtomicBool,
 }
@@ -56,7 +56,7 @@ impl Seen {
         lock(&self.webhooks).clone()
     }
 
-    /// Lets every client begin nothing new.
+    /// Makes every client stop starting new requests.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ pub(super) struct LoadClient {
 }
 
 impl LoadClient {
-    /// Has chats, plain and streamed in turn, until the load is stopped.
+    /// Sends chats, complete and streamed in turn, until the load is stopped.
     pub(super) async fn chat(self) {
         let mut stream = false;
         while self.seen.goes_on() {
@@ -169,7 +169,7 @@ impl LoadClient {
         format!("http://{}{path}", self.balancer)
     }
 
-    /// The answer to a request if it is 200; else the request counts as failed.
+    /// The response to a request if its status is 200; otherwise the request counts as failed.
     async fn send(&self, request: HttpRequest<'_>) -> Option<HttpResponse> {
         self.seen.requests.fetch_add(1, Ordering::Relaxed);
         match self.client.send(&self.key, request).await {

@@ -1,5 +1,5 @@
-//! `cargo xtask upgrade-test`: three nodes on one PostgreSQL are upgraded one by one under load, behind a load balancer. No request may fail, no
-//! acknowledged task may be lost or done twice, every webhook must arrive, and the books must close.
+//! `cargo xtask upgrade-test`: upgrades three nodes on one PostgreSQL server one by one under load, behind a load balancer. No request may fail, no
+//! acknowledged task may be lost or run twice, every webhook must arrive, and the audit must succeed.
 
 mod clients;
 
@@ -20,7 +20,7 @@ use clients::{LoadClient, Seen};
 const NODES: usize = 3;
 const CHATTING: usize = 4;
 const GENERATING: usize = 4;
-/// The price of an image in billionths; [`SETTINGS`] says the same to the gateway.
+/// The price of an image in billionths; [`SETTINGS`] configures the same for the gateway.
 const IMAGE_PRICE: i64 = 40_000_000;
 const SETTINGS: &str = r#"
 [media]
@@ -33,7 +33,7 @@ per_image = 0.04
 input_per_million = 1.25
 output_per_million = 10.0
 "#;
-/// How long webhooks may take after the last task.
+/// The time limit for webhooks after the last task.
 const WEBHOOK_LIMIT: Duration = Duration::from_secs(60);
 const PRINTED: usize = 10;
 
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     seconds: u64,
 }
 
-/// Starts old nodes, upgrades each, and checks what clients have seen.
+/// Starts old nodes, upgrades each, and checks what clients have observed.
 pub(crate) fn run(options: &Options) -> Outcome {
     let old = gateway::binary(Some(options.from.clone()))?;
     let new = gateway::binary(options.binary.clone())?;
@@ -132,7 +132,7 @@ fn create_keys(node: &Gateway) -> Result<Vec<String>, String> {
             .map(str::to_owned)
             .ok_or_else(|| format!("`key create` printed no key: {key}"))
     });
-    // A running server sees what commands write within a second.
+    // A running server reads the changes of commands within a second.
     std::thread::sleep(Duration::from_secs(1));
     keys.into_iter().collect()
 }
@@ -181,7 +181,7 @@ async fn await_webhooks(seen: &Seen) {
     }
 }
 
-/// What chats and images must have cost, in billionths: a task that was lost or done twice would show here.
+/// The expected cost of chats and images, in billionths: a task that was lost or run twice would change it.
 fn expected_costs(seen: &Seen) -> [i64; 2] {
     let images = i64::try_from(seen.tasks().len()).unwrap_or(i64::MAX);
     [seen.chat_cost.load(Ordering::Relaxed), images * IMAGE_PRICE]

@@ -155,7 +155,7 @@ pub(crate) fn parse_error(value: &Value) -> UpstreamError {
     }
 }
 
-/// HTTP statuses and the error codes and types that stand for them.
+/// HTTP statuses, each with the error codes and types that are mapped to it.
 const STATUSES: &[(u16, &[&str])] = &[
     (
         400,
@@ -231,7 +231,7 @@ const STATUSES: &[(u16, &[&str])] = &[
     (529, &["overloaded_error"]),
 ];
 
-/// The HTTP status that an error code or type stands for.
+/// The HTTP status that an error code or type is mapped to.
 fn status_of(name: &str) -> Option<u16> {
     STATUSES
         .iter()

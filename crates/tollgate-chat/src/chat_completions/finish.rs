@@ -1,4 +1,4 @@
-//! `finish_reason` values and the hub's finish reasons.
+//! Converts between `finish_reason` values and the hub's finish reasons.
 
 use crate::hub::FinishReason;
 

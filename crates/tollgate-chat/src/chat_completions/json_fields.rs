@@ -1,4 +1,4 @@
-//! Takes JSON objects apart field by field, with errors that name the JSON path.
+//! Reads JSON objects field by field, with errors that name the JSON path.
 
 use serde_json::{Map, Value};
 

@@ -8,7 +8,7 @@ use crate::format::RequestSummary;
 use crate::lazy_json::{FieldRule, LazyVisitor, Scalar, VisitWith, next_key, visit_json};
 use crate::media;
 
-/// The fields that are read, with their types and ranges. All other fields are left to the upstream.
+/// The fields that are read, with their types and ranges. All other fields are validated by the upstream only.
 pub(super) const FIELDS: &[(&str, FieldRule)] = &[
     ("model", FieldRule::String),
     ("messages", FieldRule::Array),
@@ -146,7 +146,7 @@ impl<'de> LazyVisitor<'de> for Request<'_> {
             match FIELDS.iter().position(|field| field.0 == key) {
                 Some(at) => {
                     if builder.member_bits & (1 << at) != 0 {
-                        // Parsers disagree on which of two equal names counts.
+                        // Parsers differ in which of two members with the same name they use.
                         builder.reject(|| InvalidRequest::new(FIELDS[at].0, "is given twice"));
                     }
                     builder.member_bits |= 1 << at;
@@ -359,7 +359,7 @@ impl<'de> LazyVisitor<'de> for Message<'_> {
     }
 }
 
-/// The role, if it is a known one.
+/// Reads the role, if it is a known one.
 struct Role<'f>(&'f mut Option<&'static str>);
 
 impl<'de> LazyVisitor<'de> for Role<'_> {

@@ -39,7 +39,7 @@ pub(super) fn write_response(response: &Response, options: &RenderOptions<'_>) -
         out.insert("usage".to_owned(), usage::write(counts));
     }
     if let Some(tier) = &response.service_tier {
-        // Anthropic's name for it.
+        // `standard` is Anthropic's name of the tier.
         let tier = if tier == "standard" { "default" } else { tier };
         out.insert("service_tier".to_owned(), tier.into());
     }
@@ -66,7 +66,7 @@ fn write_choice(choice: &Choice, options: &RenderOptions<'_>) -> Value {
         add_part(&mut message, part, choice.index, options);
     }
     let finish = match choice.finish {
-        // OpenAI reports a refusal as `stop`. With tool calls it is kept: calls that were cut off must not look complete.
+        // OpenAI reports a refusal as `stop`. With tool calls the reason is kept: calls that were cut off must not look complete.
         FinishReason::Refusal if message.refusal.is_some() && message.calls.is_empty() => {
             FinishReason::EndTurn
         }

@@ -47,7 +47,7 @@ struct Choice {
 
 /// A tool call, as far as it was received.
 struct Call {
-    /// The upstream's index; not always unique.
+    /// The upstream's index of the call; not always unique.
     index: u64,
     id: String,
     name: String,
@@ -162,7 +162,7 @@ impl State {
         Ok(())
     }
 
-    /// The stream ended, with `[DONE]` or with the body.
+    /// Handles the end of the stream, by `[DONE]` or by the end of the body.
     fn end(&mut self, out: &mut Vec<Event>) -> Result<(), MalformedResponse> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
@@ -296,8 +296,8 @@ impl Choice {
         Ok(())
     }
 
-    /// The call that a fragment continues. `None` if it begins one: a new id with a name begins a call whatever its index is; a name
-    /// alone does if it differs or if the call it would continue is complete.
+    /// The call that a fragment continues. `None` if the fragment begins a call: a new id with a name always begins one, whatever the index; a name
+    /// without a new id does if it differs from the call's name or if that call is complete.
     fn find_call(&self, index: Option<u64>, id: &str, name: &str, piece: &str) -> Option<usize> {
         let by_id = || {
             self.calls
@@ -310,7 +310,7 @@ impl Choice {
             None => by_id().or(self.calls.len().checked_sub(1)),
         };
         let Some(at) = at else {
-            // An unknown index, but no name to begin a call with: it continues the last call.
+            // The index is unknown, and there is no name to begin a call with: the fragment continues the last call.
             return if name.is_empty() {
                 by_id().or(self.calls.len().checked_sub(1))
             } else {

@@ -1,8 +1,7 @@
 //! Writes a stream for a client.
 //!
-//! Guaranteed whatever events come: the role first and once per choice, an id and a name once per call, calls numbered from 0 without
-//! gaps, the finish reason once and last per choice, then usage, then `[DONE]`. The finish reason is held back until
-//! [`StreamWriter::end`].
+//! Guaranteed whatever events the writer receives: the role first and once per choice, an id and a name once per call, calls numbered from 0 without
+//! gaps, the finish reason once and last per choice, then usage, then `[DONE]`. The finish reason is held back until [`StreamWriter::end`].
 
 use std::io::Write as _;
 
@@ -159,7 +158,7 @@ pub(super) fn write_error_event(error: &ErrorBody, out: &mut Vec<u8>) {
 }
 
 impl Writer {
-    /// The index of the event's choice in `choices`, after its role was sent. `None` if the event is not written.
+    /// Sends the role of the event's choice if needed, and returns the choice's index in `choices`. `None` if the event is not written.
     fn open_choice<'e>(
         &mut self,
         event: &'e Event,
@@ -339,7 +338,7 @@ impl Writer {
             self.end_call(at, number, out);
         }
         let index = self.choices[at].index;
-        // All in one chunk: the Python SDK cannot merge lists whose entries have no index.
+        // All citations are sent in one chunk: the Python SDK cannot merge lists whose entries have no index.
         self.choices[at].end_part();
         let citations = std::mem::take(&mut self.choices[at].annotations);
         if !citations.is_empty() {
@@ -389,7 +388,7 @@ impl Writer {
         out.push(b',');
         let from = out.len();
         let _ = inner(out);
-        // If usage comes at the end, all earlier chunks have it as null.
+        // If the last chunk has usage, all earlier chunks have `usage: null`.
         let has_usage =
             memchr::memmem::find(&out[from..], br#""choices":[],"#).is_some_and(|at| at == 0);
         if self.include_usage && !has_usage {

@@ -6,26 +6,26 @@ use serde_json::{Map, Value, json};
 use crate::hub::Usage;
 use crate::lazy_json::{LazyVisitor, Scalar, VisitWith, next_key};
 
-/// Reads `usage`, with vendors' own spellings of cached tokens. `None` if it is no object with counts.
+/// Reads `usage`, including vendors' own spellings of cached tokens. `None` if it is not an object with counts.
 pub(super) fn read(usage: &Value) -> Option<Usage> {
     let mut counts = Counts::default();
-    // A parsed value is never malformed.
+    // Cannot fail: a parsed value is valid JSON.
     VisitWith(UsageVisitor(&mut counts))
         .deserialize(usage)
         .ok()?;
     counts.usage()
 }
 
-/// The counts that an upstream gives. Read lazily, because every response and last chunk has them.
+/// The counts in an upstream's `usage`. Read lazily, because every response and every last chunk has them.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     prompt: Option<u64>,
     completion: Option<u64>,
     total: Option<u64>,
     reasoning: Option<u64>,
-    /// Tokens read from the cache: in OpenAI's field, in DeepSeek's, in that of other vendors.
+    /// Tokens read from the cache, in the fields of OpenAI, of DeepSeek and of other vendors.
     cached: [Option<u64>; 3],
-    /// Tokens written to the cache: in OpenAI's field, in that of other vendors.
+    /// Tokens written to the cache, in the fields of OpenAI and of other vendors.
     written: [Option<u64>; 2],
     image: Option<u64>,
     audio: Option<u64>,
@@ -41,7 +41,7 @@ impl Counts {
         }
         let (input, mut output) = (self.prompt.unwrap_or(0), self.completion.unwrap_or(0));
         let reasoning = self.reasoning.unwrap_or(0);
-        // Some vendors (xAI, Google) do not include reasoning in the completion count; the total shows it.
+        // Some vendors (xAI, Google) do not include reasoning in the completion count; the total reveals it.
         let total = self.total.unwrap_or(0);
         if reasoning > 0 && total == input.saturating_add(output).saturating_add(reasoning) {
             output = output.saturating_add(reasoning);

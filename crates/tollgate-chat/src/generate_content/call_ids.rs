@@ -1,7 +1,6 @@
-//! Ids for tool calls that come without one, and the calls that still wait for their result.
+//! Generates ids for tool calls without one, and keeps track of the calls that have no result yet.
 //!
-//! Generated ids are recognized by their form and left out on the way back to an upstream of this
-//! format, which never assigned them.
+//! Generated ids are recognized by their form and left out of requests to an upstream of this format, because the upstream never assigned them.
 
 use std::fmt::Write as _;
 
@@ -28,7 +27,7 @@ pub(crate) fn generate_id(seed: &str, n: usize) -> String {
     id
 }
 
-/// Whether [`generate_id`] made this id.
+/// Whether [`generate_id`] generated this id.
 pub(crate) fn is_generated(id: &str) -> bool {
     id.strip_prefix(PREFIX).is_some_and(|digits| {
         digits.len() == DIGITS && digits.bytes().all(|b| b.is_ascii_hexdigit())

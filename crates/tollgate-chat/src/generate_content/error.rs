@@ -4,8 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::{ErrorBody, MalformedResponse, UpstreamError};
 
-/// HTTP statuses and their names. Google has none for 402 and 502. If a name occurs twice, its
-/// first row is the status it stands for.
+/// HTTP statuses and their names. Google has none for 402 and 502. If a name occurs twice, it is mapped to the status of its first row.
 const STATUSES: &[(u16, &str)] = &[
     (400, "INVALID_ARGUMENT"),
     (400, "FAILED_PRECONDITION"),
@@ -46,7 +45,7 @@ fn status_name(status: u16) -> &'static str {
     )
 }
 
-/// The HTTP status of a status name. `DEADLINE_EXCEEDED` stands for 504, not 408.
+/// The HTTP status that a status name is mapped to. `DEADLINE_EXCEEDED` is 504, not 408.
 fn http_status(word: &str) -> Option<u16> {
     match word {
         "DEADLINE_EXCEEDED" => Some(504),
@@ -131,7 +130,7 @@ pub(crate) fn parse_error(error: &Value) -> UpstreamError {
     let code = code.and_then(|code| u16::try_from(code).ok());
     let status = code.filter(|code| (400..600).contains(code));
     UpstreamError {
-        // Google answers an invalid key with 400.
+        // Google returns 400 for an invalid key.
         status: match is_invalid_key {
             true => Some(401),
             false => status.or_else(|| http_status(word?)),

@@ -1,6 +1,5 @@
-//! JSON objects read member by member: names in lowerCamelCase or snake_case, `null` as absent,
-//! errors with the member's path. What remains after all known members are taken is kept as this
-//! format's own.
+//! Reads JSON objects member by member: names in lowerCamelCase or snake_case, `null` as absent, errors with the member's path. Members that remain
+//! after all known ones are taken are kept as this format's extra fields.
 
 use serde_json::{Map, Value};
 
@@ -147,7 +146,7 @@ pub(crate) fn to_camel_case(name: &str) -> String {
     out
 }
 
-/// Inserts `value` into `into` at `path` (names joined by dots), creating objects on the way.
+/// Inserts `value` into `into` at `path` (names joined by dots), creating the objects in between.
 pub(crate) fn insert_at_path(into: &mut Map<String, Value>, path: &str, value: Value) {
     match path.split_once('.') {
         None => {

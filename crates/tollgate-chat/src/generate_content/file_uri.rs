@@ -1,4 +1,4 @@
-//! What a `fileUri` points to: an upload in Google's file store, a YouTube video, or any other link.
+//! Recognises the kind of a `fileUri`: an upload in Google's file store, a YouTube video, or any other link.
 
 /// Whether `url` is a file uploaded to Google's file store.
 pub(crate) fn is_google_upload(url: &str) -> bool {

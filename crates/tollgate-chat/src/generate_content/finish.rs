@@ -1,4 +1,4 @@
-//! `finishReason`, to and from the hub's [`FinishReason`].
+//! Converts between `finishReason` and the hub's [`FinishReason`].
 
 use crate::hub::FinishReason;
 

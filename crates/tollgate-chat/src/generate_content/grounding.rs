@@ -1,4 +1,4 @@
-//! Citations: `groundingMetadata`, whose offsets are UTF-8 bytes; the hub's are characters.
+//! Converts citations: `groundingMetadata` counts offsets in UTF-8 bytes, the hub in characters.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -51,8 +51,7 @@ pub(crate) struct LocatedCitation {
     pub(crate) citation: Citation,
 }
 
-/// Reads the citations of `metadata`. `text_of` gives the text of a part by its index. Malformed
-/// metadata gives none.
+/// Reads the citations of `metadata`. `text_of` returns the text of a part by its index. Returns no citations if the metadata is malformed.
 pub(crate) fn read_citations<'t>(
     metadata: &Value,
     text_of: impl Fn(usize) -> Option<&'t str>,

@@ -1,5 +1,4 @@
-//! Log probabilities: `logprobsResult`, to and from the hub's shape, which is that of
-//! chat-completions.
+//! Converts log probabilities between `logprobsResult` and the hub's form, which is that of chat-completions.
 
 use serde_json::{Value, json};
 

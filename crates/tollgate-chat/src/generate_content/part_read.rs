@@ -56,7 +56,7 @@ pub(crate) fn read_part(
         }
         kind => {
             if let Some(signature) = signature {
-                // Other formats need not report it as dropped.
+                // Stored with a leading dot: other formats need not report it as dropped.
                 extra.insert(".thoughtSignature".to_owned(), Value::String(signature));
             }
             let path = part.member_path(kind);
@@ -182,7 +182,7 @@ fn file_data(mut file: Fields, extra: &mut Map<String, Value>) -> Result<PartKin
         .clone()
         .unwrap_or_else(|| guess_media_type(&url).to_owned());
     let source = if is_google_upload(&url) {
-        // The declared type of an upload has no other place in the hub.
+        // The hub has no other field for the declared type of an upload.
         if let Some(declared) = declared {
             extra.insert(".fileData.mimeType".to_owned(), Value::String(declared));
         }

@@ -103,7 +103,7 @@ pub(super) fn with_signature(mut part: Value, signature: Option<&str>) -> Value 
     part
 }
 
-/// Arguments as the object that the format requires. What is not an object is wrapped, never lost.
+/// The arguments as the object that the format requires. Arguments that are not an object are wrapped in one.
 pub(crate) fn parse_arguments_object(arguments: &str, custom: bool) -> Value {
     if custom {
         return json!({"input": arguments});

@@ -1,4 +1,4 @@
-//! The last part of the path: `MODEL:METHOD`. The model may contain slashes and colons.
+//! Parses the last part of the path: `MODEL:METHOD`. The model may contain slashes and colons.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ const METHODS: [(&str, Method); 3] = [
     ("countTokens", Method::Count),
 ];
 
-/// Why a path names no method. All are answered with 404.
+/// Why a path does not name a method. The response to each is 404.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathError {
     /// The path has no `:METHOD`.

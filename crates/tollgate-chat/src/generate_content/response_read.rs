@@ -57,7 +57,7 @@ fn read_choice(mut candidate: Candidate, id: &str) -> Result<Choice, MalformedRe
     let index = candidate.index();
     let mut calls = CallIds::for_response(&format!("{id} {index}"));
     let mut parts: Vec<Part> = Vec::new();
-    // The hub part of each part in the JSON; `None` for empty texts, which the hub leaves out.
+    // The index of the hub part of each part in the JSON; `None` for empty texts, which the hub leaves out.
     let mut part_indices = Vec::new();
     for (at, value) in candidate.parts().into_iter().enumerate() {
         let read = read_response_part(value, at, &mut calls)?;
@@ -95,7 +95,7 @@ fn read_choice(mut candidate: Candidate, id: &str) -> Result<Choice, MalformedRe
     })
 }
 
-/// Attaches citations to the text parts that they are about.
+/// Attaches citations to the text parts that they refer to.
 fn attach_citations(metadata: &Value, part_indices: &[Option<usize>], parts: &mut [Part]) {
     let first_text = parts
         .iter()

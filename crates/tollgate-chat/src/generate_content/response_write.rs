@@ -50,7 +50,7 @@ pub(crate) fn write_response(reply: &Response, options: &RenderOptions<'_>) -> V
     crate::json_text::object_to_vec(&out)
 }
 
-/// `promptFeedback`. The block reason is `OTHER`, because the actual one is another vendor's.
+/// `promptFeedback`. The block reason is `OTHER`, because the actual reason is a value of another vendor.
 pub(crate) fn prompt_feedback(blocked: bool) -> Value {
     match blocked {
         true => json!({"blockReason": "OTHER", "safetyRatings": []}),

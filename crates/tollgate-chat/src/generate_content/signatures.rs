@@ -1,4 +1,4 @@
-//! `thoughtSignature`: base64 of bytes that only the vendor who made them understands.
+//! `thoughtSignature`: base64 of bytes that only the vendor who generated them can interpret.
 //!
 //! SDKs decode it and encode it again, often in the URL-safe alphabet, so another vendor's
 //! signature is sent as the base64 of its wrapped text.
@@ -10,7 +10,7 @@ use super::constants::VENDOR;
 use crate::hub::{Opaque, PartKind};
 use crate::media::normalize_base64;
 
-/// What upstreams accept in place of a signature that the conversation never had.
+/// Upstreams accept this value in place of a signature that the conversation never had.
 pub(crate) const SKIP_VALIDATOR: &str = "skip_thought_signature_validator";
 
 /// Prefix of wrapped signatures.
@@ -18,7 +18,7 @@ const WRAPPED: &[u8] = b"tg1.";
 /// Prefix of the vendor's name for redacted thinking.
 const REDACTED_PREFIX: &str = "redacted-";
 
-/// Reads a signature; one that was wrapped becomes the other vendor's again.
+/// Reads a signature; a wrapped one is unwrapped to the other vendor's signature.
 pub(crate) fn read_signature(text: String) -> Opaque {
     match unwrap_signature(&text) {
         Some(opaque) => opaque,
@@ -84,7 +84,7 @@ mod tests {
             let sent = for_client(&opaque);
             assert!(normalize_base64(&sent).is_ok(), "SDKs decode it: {sent}");
             assert_eq!(read_signature(sent.clone()), opaque);
-            // An SDK encoded it anew.
+            // An SDK decoded the signature and encoded it again.
             let safe = sent.replace('+', "-").replace('/', "_");
             if vendor != "gemini" {
                 assert_eq!(

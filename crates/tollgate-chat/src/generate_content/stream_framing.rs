@@ -1,6 +1,6 @@
-//! What surrounds the objects of a stream: SSE events, or the brackets and commas of one JSON array.
+//! Writes the framing around the objects of a stream: SSE events, or the brackets and commas of one JSON array.
 
-/// Writes what surrounds the objects of a stream.
+/// Writes the framing around the objects of a stream.
 pub(crate) struct StreamFraming {
     array: bool,
     started: bool,
@@ -33,7 +33,7 @@ impl StreamFraming {
         out.extend_from_slice(if self.array { b"\n" } else { b"\n\n" });
     }
 
-    /// Writes an object and what surrounds it.
+    /// Writes an object with its prefix and suffix.
     pub(crate) fn write_object(&mut self, json: &[u8], out: &mut Vec<u8>) {
         self.write_prefix(out);
         out.extend_from_slice(json);

@@ -42,11 +42,11 @@ struct ChoiceState {
     finish: Option<FinishReason>,
     /// Visible text so far: citation offsets count its bytes.
     text: String,
-    /// Grounding metadata that came before its text.
+    /// Grounding metadata that was received before its text.
     pending_grounding: Option<Value>,
 }
 
-/// The part that text may still be added to.
+/// The part that following text may be added to.
 #[derive(Default, PartialEq, Clone, Copy)]
 enum OpenPart {
     #[default]
@@ -237,7 +237,7 @@ impl ChoiceState {
         }
     }
 
-    /// Calls arrive complete.
+    /// Emits the events of a call; calls arrive complete.
     fn emit_call(&mut self, choice: u32, kind: PartKind, out: &mut Vec<Event>) {
         let PartKind::ToolCall {
             id,

@@ -75,8 +75,7 @@ impl Writer {
         }
     }
 
-    /// Writes an object with one part of one choice. `part` writes the part, `beside` is added to
-    /// the candidate.
+    /// Writes an object with one part of one choice. `part` writes the part; the members of `beside` are added to the candidate.
     fn write_chunk(
         &mut self,
         choice: u32,

@@ -1,5 +1,5 @@
-//! Token counts: `usageMetadata`, to and from the hub's [`Usage`]. `promptTokenCount` includes
-//! cached tokens; thinking is not part of `candidatesTokenCount`.
+//! Converts token counts between `usageMetadata` and the hub's [`Usage`]. `promptTokenCount` includes cached tokens; thinking is not part of
+//! `candidatesTokenCount`.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -29,7 +29,7 @@ struct Detail {
 }
 
 impl UsageMetadata {
-    /// The counts as the hub has them.
+    /// Converts the counts to the hub's usage.
     pub(crate) fn to_usage(&self) -> Usage {
         let prompt = self.prompt_token_count.0;
         let tool_prompt = self.tool_use_prompt_token_count.0;
@@ -49,8 +49,7 @@ impl UsageMetadata {
         }
     }
 
-    /// Output tokens: visible and thinking. Some upstreams include thinking in
-    /// `candidatesTokenCount`, which their total reveals.
+    /// Output tokens: visible and thinking. Some upstreams include thinking in `candidatesTokenCount`; the total reveals that.
     fn output_tokens(&self, input: u64, visible: u64, reasoning: u64) -> u64 {
         let total = self.total_token_count.0;
         let reasoning_is_included = reasoning <= visible

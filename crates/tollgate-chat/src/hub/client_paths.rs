@@ -1,4 +1,4 @@
-//! Where things stand in the client's own request, for error messages: field names and JSON paths in the terms of its format.
+//! Names and JSON paths of fields in the client's own request, in the terms of its format, for error messages.
 
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ impl Request {
         )
     }
 
-    /// A member of [`Request::extra`] that a writer of `format` would have to drop although the client would then receive something
-    /// else than it requested (`previous_response_id`, audio output …). The request is rejected then. `None` if there is none.
+    /// A member of [`Request::extra`] that a writer of `format` would have to drop, so that the client would receive something else than it requested
+    /// (`previous_response_id`, audio output …). Such a request is rejected. `None` if there is no such member.
     pub fn essential_extra_unknown_to(&self, format: &str) -> Option<&str> {
         let mut lost = self.extra.names_unknown_to(format);
         lost.find(|name| {
@@ -44,8 +44,8 @@ impl Request {
 }
 
 impl Request {
-    /// The path of a member of a tool or part that a writer of `format` would have to drop although the client would then
-    /// receive something else than it requested: citations, results of a search from other domains. `None` if there is none.
+    /// The path of a member of a tool or part that a writer of `format` would have to drop, so that the client would receive something else than it
+    /// requested: citations, results of a search from other domains. `None` if there is no such member.
     pub fn essential_member_unknown_to(&self, format: &str) -> Option<String> {
         let lost = |extra: &ExtraFields| {
             let mut names = extra.names_unknown_to(format);
@@ -82,16 +82,16 @@ fn is_written_by(format: &str, name: &str) -> bool {
     )
 }
 
-/// Whether losing this member of a tool or part changes what the client receives.
+/// Whether dropping this member of a tool or part changes what the client receives.
 fn is_essential_inside(name: &str, value: &Value) -> bool {
     match name {
-        // Citations of a document; those of texts in the history have a field of their own.
+        // Citations of a document; citations in the texts of the history have a separate field.
         "citations" => value.get("enabled") == Some(&Value::Bool(true)),
         "allowed_domains" | "blocked_domains" => {
             value.as_array().is_some_and(|list| !list.is_empty())
         }
         "filters" => value.as_object().is_some_and(|object| !object.is_empty()),
-        // Google's search, with its settings.
+        // Google's search with settings that change its results.
         "googleSearch" => ["excludeDomains", "timeRangeFilter"].iter().any(|name| {
             !matches!(&value[name], Value::Null) && value[name] != Value::Array(vec![])
         }),
@@ -99,7 +99,7 @@ fn is_essential_inside(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether losing this member changes what the client receives.
+/// Whether dropping this member changes what the client receives.
 fn is_essential(name: &str, value: &Value) -> bool {
     let name = name.rsplit('.').next().unwrap_or(name);
     match name {

@@ -1,4 +1,4 @@
-//! Stream events.
+//! [`Event`]: one event of a chat stream.
 
 use super::finish_reason::FinishReason;
 use super::{Citation, Opaque, Part, Usage};
@@ -16,7 +16,7 @@ pub enum Event {
         model: String,
         /// Unix time in seconds. `None` if the format has none.
         created: Option<i64>,
-        /// The counts that are known already (messages). `None` if there are none yet.
+        /// The counts that are known at the start (messages). `None` if none are known yet.
         usage: Option<Usage>,
     },
     /// A piece of visible text.
@@ -46,7 +46,7 @@ pub enum Event {
     ReasoningEnd {
         /// Index of the choice.
         choice: u32,
-        /// The vendor's signature that proves it is unchanged.
+        /// The signature with which the vendor verifies that the reasoning is unchanged.
         signature: Option<Opaque>,
         /// The item's id (responses).
         id: Option<String>,
@@ -125,7 +125,7 @@ pub enum Event {
         choice: u32,
         /// Why it ended.
         finish: FinishReason,
-        /// The stop sequence that ended it. `None` if none did or the format does not tell.
+        /// The stop sequence that ended the choice. `None` if no stop sequence ended it or the format does not report it.
         stop_sequence: Option<String>,
     },
 }

@@ -4,9 +4,8 @@ use serde_json::{Map, Value};
 
 /// Members of one format for which the hub has no field. That format's writer restores them; the others drop them.
 ///
-/// A name that begins with a dot is not a member of the JSON: it notes how the format spelled something for which the hub does have
-/// a field (`.parameters`: a schema in Google's older dialect). Nothing is lost without it, so [`ExtraFields::names_unknown_to`]
-/// skips it.
+/// A name that begins with a dot is not a member of the JSON: it records how the format spelled something for which the hub does have a field
+/// (`.parameters`: a schema in Google's older dialect). Dropping it loses no information, so [`ExtraFields::names_unknown_to`] skips it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ExtraFields(Option<Box<(&'static str, Map<String, Value>)>>);
 

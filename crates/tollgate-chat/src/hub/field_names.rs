@@ -1,4 +1,4 @@
-//! What each format calls a field of the hub's request, for error messages and lists of dropped fields in the client's terms.
+//! The name of each field of the hub's request in each format, for error messages and lists of dropped fields in the client's terms.
 
 use std::fmt;
 
@@ -36,20 +36,20 @@ pub enum RequestField {
     Turns,
     /// The list of parts in a turn.
     Parts,
-    /// The name of a file that is sent along.
+    /// The name of an attached file.
     FileName,
 }
 
-/// What the rest of the gateway knows of the format that a request came in.
+/// The properties of a client's format that the gateway needs after reading the request.
 #[derive(Clone, Copy)]
 pub struct ClientFormat {
     /// [`crate::Format::name`]; empty if unknown.
     pub name: &'static str,
-    /// What the format calls a field of the request.
+    /// Returns the format's name for a field of the request.
     pub field_name: fn(RequestField) -> &'static str,
-    /// Whether system prompts are turns of the list of turns, so that they count in its indices.
+    /// Whether system prompts are entries of the list of turns, so that indices of turns count them.
     pub has_system_turns: bool,
-    /// Whether a client that sets a thinking budget and says nothing of its display expects to see the thoughts.
+    /// Whether a client that sets a thinking budget but not its display expects to receive the thoughts.
     pub shows_budgeted_thoughts: bool,
 }
 
@@ -59,14 +59,14 @@ impl fmt::Debug for ClientFormat {
     }
 }
 
-/// Formats are equal if their names are.
+/// Formats are equal if their names are equal.
 impl PartialEq for ClientFormat {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-/// An unknown format: errors name the whole request.
+/// An unknown format: errors refer to the complete request.
 impl Default for &'static ClientFormat {
     fn default() -> Self {
         &ClientFormat {

@@ -1,4 +1,4 @@
-//! Why a choice ended.
+//! [`FinishReason`]: why a choice ended.
 
 /// Why a choice ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -14,7 +14,7 @@ pub enum FinishReason {
     ContextFull,
     /// The model calls tools.
     ToolCall,
-    /// A content filter or the model itself refused.
+    /// A content filter blocked the output, or the model refused.
     Refusal,
     /// The prompt was blocked; there is no content.
     PromptBlocked,
@@ -27,8 +27,8 @@ pub enum FinishReason {
 }
 
 impl FinishReason {
-    /// The reason for a choice with tool calls, if `any` were seen: [`FinishReason::ToolCall`] unless the choice was cut off or
-    /// refused, because its last call may then be incomplete. Upstreams do not always report tool calls as the reason.
+    /// The finish reason of a choice; `any` is whether it has tool calls. Returns [`FinishReason::ToolCall`] if it has, unless the choice was cut off
+    /// or refused, because its last call may then be incomplete. Upstreams do not always report tool calls as the reason.
     #[must_use]
     pub fn with_tool_calls(self, any: bool) -> Self {
         match self {

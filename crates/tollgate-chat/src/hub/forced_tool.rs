@@ -1,11 +1,11 @@
-//! A tool that the model must call and that the request does not offer.
+//! Finds a tool that the model is forced to call and that the request does not offer.
 
 use serde_json::Value;
 
 use super::request::{Request, Tool, ToolChoice, ToolKind};
 
 impl Request {
-    /// The tool that `tool_choice` forces although `tools` does not offer it. `None` if there is none.
+    /// The tool that `tool_choice` forces although `tools` does not offer it. `None` if every forced tool is offered.
     pub fn forced_tool_not_offered(&self) -> Option<&str> {
         let is_offered = |name: &str| self.tools.iter().any(|tool| has_name(tool, name));
         match self.tool_choice.as_ref()? {
@@ -19,7 +19,7 @@ impl Request {
     }
 }
 
-/// Whether `tool` can be forced by `name`. Tools that a vendor runs go by their name or type.
+/// Whether `tool` can be forced by `name`. Tools that a vendor runs are named by their name or type.
 fn has_name(tool: &Tool, name: &str) -> bool {
     match &tool.kind {
         ToolKind::Function { name: own, .. } | ToolKind::Custom { name: own, .. } => own == name,
@@ -28,7 +28,7 @@ fn has_name(tool: &Tool, name: &str) -> bool {
     }
 }
 
-/// Whether a definition, or one in it, has that name or type.
+/// Whether a definition, or one nested in it, has that name or type.
 fn contains_name(value: &Value, name: &str) -> bool {
     match value {
         Value::Object(members) => members.iter().any(|(key, value)| {

@@ -1,10 +1,10 @@
 //! The hub: format-independent types for requests, responses and stream events, into which every chat format is translated.
 //!
 //! Rules that every reader and writer keeps:
-//! - A value for which the hub has a field goes into that field and nowhere else. What only one format has goes into the nearest
-//!   [`ExtraFields`]; that format's writer restores it, every other writer names it in [`crate::WrittenRequest::dropped`].
-//! - Reading a request and writing it in the same format gives back everything the format knows, except for equivalent spellings
-//!   (whether content was one string or a list of one text part is kept in [`Turn::plain`]).
+//! - A value for which the hub has a field is stored in that field only. Members that only one format has are stored in the nearest [`ExtraFields`];
+//!   that format's writer restores them, every other writer lists them in [`crate::WrittenRequest::dropped`].
+//! - Reading a request and writing it in the same format reproduces everything that the format defines, except for equivalent spellings (whether
+//!   content was one string or a list of one text part is kept in [`Turn::plain`]).
 //! - Tool-call arguments are JSON text that is not parsed unless a format needs an object.
 
 mod client_paths;

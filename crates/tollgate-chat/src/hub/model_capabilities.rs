@@ -1,18 +1,18 @@
-//! What an upstream model supports. Each provider's folder declares it for its models.
+//! [`ModelCapabilities`]: the features of an upstream model. Each provider's folder declares them for its models.
 
-/// What a model supports. The default supports everything and takes reasoning effort by name.
+/// What a model supports. The default supports everything and accepts reasoning effort by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCapabilities {
     /// Maximum number of tokens in one response. `None` if unknown.
     pub max_output_tokens: Option<u64>,
     /// Maximum number of tokens of prompt and response together. `None` if unknown.
     pub context_window: Option<u64>,
-    /// Whether a stream shows everything that is generated as it is generated, so that a stream that is cut can be counted.
-    /// Reasoning models of vendors report hidden reasoning at the end.
+    /// Whether a stream shows everything as it is generated, so that the output of an aborted stream can be counted. Reasoning models of vendors
+    /// report hidden reasoning at the end.
     pub shows_all_output: bool,
     /// Which sampling parameters it accepts.
     pub sampling: SamplingSupport,
-    /// chat-completions: accepts `top_k`. OpenAI's own models do not, whatever server passes the request on.
+    /// chat-completions: accepts `top_k`. OpenAI's own models reject it, whichever server forwards the request.
     pub accepts_top_k: bool,
     /// How reasoning is requested.
     pub thinking: ReasoningControl,
@@ -34,7 +34,7 @@ pub struct ModelCapabilities {
     pub accepts_urls: bool,
     /// chat-completions and responses: accepts `stop`.
     pub accepts_stop: bool,
-    /// chat-completions: accepts `web_search_options`. If not, responses may have a search for the model.
+    /// chat-completions: accepts `web_search_options`. If not, the model may support search in the responses format.
     pub supports_chat_search: bool,
     /// generate-content: whether Google's search is accepted beside functions.
     pub search_with_functions: SearchWithFunctions,
@@ -45,11 +45,11 @@ pub struct ModelCapabilities {
 /// Whether a model accepts Google's search beside functions (generate-content).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchWithFunctions {
-    /// It does.
+    /// The model accepts both together.
     Accepted,
-    /// With `toolConfig.includeServerSideToolInvocations` (Gemini 3).
+    /// The model requires `toolConfig.includeServerSideToolInvocations` (Gemini 3).
     WithServerSideInvocations,
-    /// It answers 400 (Gemini 2.x).
+    /// The model returns 400 (Gemini 2.x).
     Rejected,
 }
 

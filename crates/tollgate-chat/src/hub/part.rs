@@ -12,7 +12,7 @@ pub struct Part {
     /// The ttl of a prompt-cache marker after this part: `5m`, `1h`, `30m` …; empty if the client set a marker without ttl. `None` if
     /// there is no marker.
     pub cache_ttl: Option<String>,
-    /// Members that only its format has.
+    /// Members that only the part's format has.
     pub extra: ExtraFields,
 }
 
@@ -21,9 +21,9 @@ pub struct Part {
 pub enum PartKind {
     /// Visible text.
     Text {
-        /// The text; never empty in what readers of requests give (empty text is left out).
+        /// The text; never empty in a request that a reader returned (readers leave empty text out).
         text: String,
-        /// Its sources.
+        /// The sources of the text.
         citations: Vec<Citation>,
         /// A signature on the text itself (generate-content `thoughtSignature`).
         signature: Option<Opaque>,
@@ -77,14 +77,14 @@ pub enum PartKind {
         plain: bool,
         /// Whether the tool failed.
         is_error: bool,
-        /// Whether it is of a custom (free-text) tool.
+        /// Whether it is the result of a custom (free-text) tool.
         custom: bool,
     },
     /// The model's reasoning (thinking), or a summary of it.
     Reasoning {
-        /// The text; may be empty beside a signature.
+        /// The text; may be empty if there is a signature.
         text: String,
-        /// The vendor's signature that proves it is unchanged.
+        /// The signature with which the vendor verifies that the reasoning is unchanged.
         signature: Option<Opaque>,
         /// The item's id (responses).
         id: Option<String>,
@@ -104,19 +104,19 @@ pub enum PartKind {
     },
 }
 
-/// Bytes of an attachment, or where they are.
+/// An attachment: its bytes or their location.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// A URL.
     Url {
         /// `http` or `https`, or a vendor's own scheme (`gs://`).
         url: String,
-        /// The media type. `None` if the format does not give one.
+        /// The media type. `None` if the format does not state one.
         media_type: Option<String>,
     },
     /// Bytes in the request.
     Base64 {
-        /// `image/jpeg`, …; recognised from the bytes if possible, else as declared by the client.
+        /// The media type, such as `image/jpeg`; recognised from the bytes if possible, else as declared by the client.
         media_type: String,
         /// Standard base64 with padding, no line breaks.
         data: String,
@@ -130,7 +130,7 @@ pub enum Source {
 /// Text that only its vendor can interpret: signatures, redacted and encrypted reasoning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque {
-    /// `anthropic`, `gemini`, `openai`.
+    /// The vendor: `anthropic`, `gemini` or `openai`.
     pub vendor: String,
     /// The text as the vendor sent it.
     pub data: String,
@@ -141,7 +141,7 @@ pub struct Opaque {
 pub struct Citation {
     /// URL of the page; empty for citations of documents.
     pub url: String,
-    /// Its title.
+    /// The title of the page or document.
     pub title: String,
     /// Start of the cited passage, in characters of the part's text.
     pub start: Option<u64>,
@@ -149,7 +149,7 @@ pub struct Citation {
     pub end: Option<u64>,
     /// The quoted text of the source.
     pub cited_text: Option<String>,
-    /// Members that only its format has.
+    /// Members that only the citation's format has.
     pub extra: ExtraFields,
 }
 
@@ -208,7 +208,7 @@ pub fn extract_text(value: &Value) -> Option<String> {
     let mut texts = Vec::new();
     for name in ["title", "text", "data", "content", "output", "source"] {
         match &value[name] {
-            // A string there is a URL.
+            // A string member named `source` is a URL.
             Value::String(text) if name != "source" => texts.push(text.clone()),
             Value::Array(list) => {
                 texts.extend(list.iter().map(extract_text).collect::<Option<Vec<_>>>()?)
@@ -221,5 +221,5 @@ pub fn extract_text(value: &Value) -> Option<String> {
     (!texts.is_empty() && !is_payload).then(|| texts.join("\n"))
 }
 
-/// Begins the output of [`Opaque::to_portable`].
+/// The prefix of the output of [`Opaque::to_portable`].
 const PORTABLE_PREFIX: &str = "tg1.";

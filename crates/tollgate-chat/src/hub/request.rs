@@ -16,9 +16,9 @@ pub struct Request {
     pub turns: Vec<Turn>,
     /// Maximum number of generated tokens, reasoning included.
     pub max_tokens: Option<u64>,
-    /// 0 to 2 (messages: to 1).
+    /// The sampling temperature, 0 to 2 (messages: 0 to 1).
     pub temperature: Option<f64>,
-    /// 0 to 1.
+    /// The nucleus sampling threshold, 0 to 1.
     pub top_p: Option<f64>,
     /// Sample from this many of the most probable tokens.
     pub top_k: Option<u64>,
@@ -28,9 +28,9 @@ pub struct Request {
     pub n: Option<u32>,
     /// Seed for repeatable sampling.
     pub seed: Option<i64>,
-    /// -2 to 2.
+    /// The penalty for frequent tokens, -2 to 2.
     pub frequency_penalty: Option<f64>,
-    /// -2 to 2.
+    /// The penalty for tokens that already occurred, -2 to 2.
     pub presence_penalty: Option<f64>,
     /// Whether to return log probabilities: `Some(k)` with the `k` most probable alternatives per token.
     pub logprobs: Option<u32>,
@@ -44,13 +44,13 @@ pub struct Request {
     pub parallel_tools: Option<bool>,
     /// How much to reason, and whether to return the reasoning.
     pub reasoning: Option<Reasoning>,
-    /// `low`, `medium`, `high`.
+    /// The verbosity of the answer: `low`, `medium` or `high`.
     pub verbosity: Option<String>,
     /// The end user: `user`, `safety_identifier`, `metadata.user_id`.
     pub user: Option<String>,
     /// Key for the upstream's prompt cache.
     pub cache_key: Option<String>,
-    /// `auto`, `default`, `flex`, `priority`, `standard_only` …
+    /// The service tier: `auto`, `default`, `flex`, `priority`, `standard_only` …
     pub service_tier: Option<String>,
     /// Labels that the client attached.
     pub metadata: Option<Value>,
@@ -58,12 +58,12 @@ pub struct Request {
     pub stream: bool,
     /// Whether a chat-completions client requested usage in its stream.
     pub include_usage: bool,
-    /// Members that only the client's format has. Writers of other formats reject those whose loss would change what the client
+    /// Members that only the client's format has. Writers of other formats reject the request if dropping a member would change what the client
     /// receives: `previous_response_id`, `conversation`, `background`, `modalities` with audio, …
     pub extra: ExtraFields,
 }
 
-/// Author of a turn.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The application: system, developer, instructions.
@@ -78,15 +78,15 @@ pub enum Role {
 /// one role may stay separate; writers merge them if their format requires it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
-    /// Its author.
+    /// The author of the turn.
     pub role: Role,
-    /// Its content.
+    /// The content of the turn.
     pub parts: Vec<Part>,
     /// Whether the content was one string rather than a list.
     pub plain: bool,
     /// The `name` of a chat-completions message.
     pub name: Option<String>,
-    /// Members that only its format has, including the spellings `developer` and `instructions`, item types and ids.
+    /// Members that only the turn's format has, including the spellings `developer` and `instructions`, item types and ids.
     pub extra: ExtraFields,
 }
 
@@ -101,7 +101,7 @@ pub enum OutputFormat {
     Schema {
         /// The schema's name. `None` if the format has none.
         name: Option<String>,
-        /// What the output is for.
+        /// The purpose of the output.
         description: Option<String>,
         /// JSON Schema; generate-content's older dialect is already converted.
         schema: Value,
@@ -126,9 +126,9 @@ pub struct Tool {
 pub enum ToolKind {
     /// A function that the client runs.
     Function {
-        /// Its name.
+        /// The function's name.
         name: String,
-        /// What it does.
+        /// The description for the model.
         description: Option<String>,
         /// JSON Schema of its arguments. `None` for a function without arguments.
         parameters: Option<Value>,
@@ -137,9 +137,9 @@ pub enum ToolKind {
     },
     /// A tool with free text as its input that the client runs (custom).
     Custom {
-        /// Its name.
+        /// The tool's name.
         name: String,
-        /// What it does.
+        /// The description for the model.
         description: Option<String>,
         /// The grammar of the text, in the flat spelling of the responses format.
         format: Option<Value>,
@@ -206,15 +206,14 @@ pub struct Reasoning {
     pub budget: Option<i64>,
     /// Whether the model decides (messages `adaptive`).
     pub adaptive: bool,
-    /// Whether and how reasoning is returned: `auto`, `concise`, `detailed`, `summarized`, `omitted`; `includeThoughts: true` is
-    /// `auto`.
+    /// Whether and how reasoning is returned: `auto`, `concise`, `detailed`, `summarized`, `omitted`; `includeThoughts: true` becomes `auto`.
     pub display: Option<String>,
     /// Members that only its format has.
     pub extra: ExtraFields,
 }
 
 impl ToolChoice {
-    /// The choice with [`ToolChoice::Required`] in place of the names of all functions: every format and server knows that.
+    /// Replaces a list of the names of all functions by [`ToolChoice::Required`], which every format and server supports.
     pub fn without_complete_list(self, tools: &[Tool]) -> Self {
         let is_listed = |name: &String| match &self {
             Self::AllowedTools { names, required } => *required && names.contains(name),
@@ -277,7 +276,7 @@ impl Effort {
 }
 
 impl Reasoning {
-    /// The effort, converted from a token budget if that is what was given: 0 none, up to 2048 low, up to 8192 medium, above high.
+    /// The effort, converted from a token budget if a budget was requested: 0 none, up to 2048 low, up to 8192 medium, above high.
     /// `None` if the amount is left to the model.
     pub fn as_effort(&self) -> Option<Effort> {
         self.effort.or_else(|| match self.budget? {

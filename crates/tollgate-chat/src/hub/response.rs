@@ -14,9 +14,9 @@ pub struct Response {
     /// The choices, by index. If the prompt was blocked, one choice without parts and with
     /// [`FinishReason::PromptBlocked`]; writers treat an empty list the same.
     pub choices: Vec<Choice>,
-    /// Token counts. `None` if the upstream gave none.
+    /// Token counts. `None` if the upstream reported none.
     pub usage: Option<Usage>,
-    /// The service tier that served it.
+    /// The service tier in which the provider processed the request.
     pub service_tier: Option<String>,
     /// Members that only its format has.
     pub extra: ExtraFields,
@@ -31,7 +31,7 @@ pub struct Choice {
     pub parts: Vec<Part>,
     /// Why it ended.
     pub finish: FinishReason,
-    /// The stop sequence that ended it. `None` if none did or the format does not tell.
+    /// The stop sequence that ended the choice. `None` if no stop sequence ended it or the format does not report it.
     pub stop_sequence: Option<String>,
     /// Log probabilities in the shape of chat-completions.
     pub logprobs: Option<serde_json::Value>,
@@ -48,7 +48,7 @@ pub struct Usage {
     pub cache_read: u64,
     /// Part of `input` that was written to the prompt cache.
     pub cache_write: u64,
-    /// Part of `cache_write` with a ttl of one hour; 0 if the upstream does not tell it apart.
+    /// Part of `cache_write` with a ttl of one hour; 0 if the upstream does not report it separately.
     pub cache_write_1h: u64,
     /// Part of `input` that the vendor's own tools added.
     pub tool_prompt: u64,
@@ -56,17 +56,17 @@ pub struct Usage {
     pub output: u64,
     /// Part of `output` that is reasoning.
     pub reasoning: u64,
-    /// Part of `input` that is images; 0 if the upstream does not tell.
+    /// Part of `input` that is images; 0 if the upstream does not report it.
     pub input_image: u64,
-    /// Part of `input` that is audio; 0 if the upstream does not tell.
+    /// Part of `input` that is audio; 0 if the upstream does not report it.
     pub input_audio: u64,
-    /// Part of `output` that is images; 0 if the upstream does not tell.
+    /// Part of `output` that is images; 0 if the upstream does not report it.
     pub output_image: u64,
-    /// Part of `output` that is audio; 0 if the upstream does not tell.
+    /// Part of `output` that is audio; 0 if the upstream does not report it.
     pub output_audio: u64,
-    /// Searches of the web that the provider ran; 0 if the upstream does not tell.
+    /// Web searches that the provider ran; 0 if the upstream does not report them.
     pub web_searches: u64,
-    /// Pages that the provider fetched; 0 if the upstream does not tell.
+    /// Pages that the provider fetched; 0 if the upstream does not report them.
     pub web_fetches: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Builds a complete [`Response`] from stream events, and the events that would have streamed a [`Response`].
+//! Builds a complete [`Response`] from stream events, and converts a [`Response`] into the events of an equivalent stream.
 
 use super::{Choice, Event, Opaque, Part, PartKind, Response, Usage};
 
@@ -6,15 +6,15 @@ use super::{Choice, Event, Opaque, Part, PartKind, Response, Usage};
 #[derive(Debug, Default)]
 pub struct ResponseBuilder {
     response: Response,
-    /// By choice index.
+    /// The choices that have begun, by their index.
     open: Vec<OpenChoice>,
 }
 
 #[derive(Debug, Default, Clone)]
 struct OpenChoice {
-    /// Whether following text or reasoning is appended to the last part.
+    /// Whether text or reasoning that follows is appended to the last part.
     appends: bool,
-    /// Index in the choice's parts of each tool call.
+    /// The index of each tool call in the choice's parts.
     calls: Vec<usize>,
     finished: bool,
 }
@@ -168,7 +168,7 @@ impl ResponseBuilder {
     }
 
     fn choice(&mut self, index: u32) -> (&mut Choice, &mut OpenChoice) {
-        // An upstream's index must not decide how much memory is used.
+        // Limits the memory that an upstream's index can allocate.
         let index = index.min(MAX_CHOICE_INDEX);
         while self.response.choices.len() <= index as usize {
             let next = self.response.choices.len() as u32;
@@ -252,7 +252,7 @@ fn merge_logprobs(choice: &mut Choice, value: &serde_json::Value) {
     }
 }
 
-/// The events that a stream of `response` would have had.
+/// The events of a stream with the content of `response`.
 pub fn events_from_response(response: &Response) -> Vec<Event> {
     let usage: Option<Usage> = response.usage;
     let mut out = vec![Event::Start {

@@ -1,4 +1,4 @@
-//! Tool names and call ids in the form that an upstream accepts.
+//! Converts tool names and call ids to a form that an upstream accepts.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::{PartKind, Request, ToolChoice, ToolKind};
 
-/// The names under which a request's tools are sent to one upstream, the same in definitions, tool choice and history.
+/// The names under which a request's tools are sent to one upstream: the same in definitions, tool choice and history.
 #[derive(Debug, Default)]
 pub struct ToolNames {
     /// Client's name to name sent, for names that had to be changed.

@@ -1,13 +1,13 @@
 //! A JSON tokenizer that skips values without decoding them; every chat request and response passes through it once or twice.
 //!
-//! It accepts exactly what serde_json accepts, but skips strings in blocks instead of byte by byte (figures in docs/tools.md, `bench`).
+//! It accepts exactly the texts that serde_json accepts, but skips strings in blocks instead of byte by byte (figures in docs/tools.md, `bench`).
 //! Its errors have no positions: the caller parses invalid text again with serde_json for the message.
 
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// Deepest nesting, serde_json's own.
+/// The maximum nesting depth, the same as serde_json's.
 const DEPTH_MAX: u8 = 127;
 /// Strings up to this many bytes are scanned in words of eight bytes; calling memchr would cost more than it saves.
 const SHORT_STRING: usize = 32;
@@ -38,15 +38,15 @@ pub(super) struct JsonCursor<'de> {
 
 /// A JSON string.
 struct Quoted<'de> {
-    /// Between the quotes, escapes not decoded.
+    /// The text between the quotes, with escapes not decoded.
     inner: &'de str,
     has_escapes: bool,
-    /// Including the quotes.
+    /// The text including the quotes.
     quoted: &'de str,
 }
 
 impl<'de> JsonCursor<'de> {
-    /// At the beginning of `text`.
+    /// A cursor at the beginning of `text`.
     pub(super) fn new(text: &'de str) -> Self {
         Self {
             text,
@@ -63,7 +63,7 @@ impl<'de> JsonCursor<'de> {
         }
     }
 
-    /// Skips white space; the next byte, which is not skipped.
+    /// Skips white space and returns the next byte without skipping it.
     #[inline(always)]
     fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
@@ -207,12 +207,12 @@ impl<'de> JsonCursor<'de> {
         self.string().map(Some)
     }
 
-    /// Whether there is another item in a list.
+    /// Skips the separator; returns whether there is another item in a list.
     fn next_item(&mut self, is_first: &mut bool) -> Result<bool, SyntaxError> {
         self.has_next(b']', is_first)
     }
 
-    /// Skips a comma or the closing bracket `end`; whether another item follows.
+    /// Skips a comma or the closing bracket `end`. Returns whether another item follows.
     #[inline(always)]
     fn has_next(&mut self, end: u8, is_first: &mut bool) -> Result<bool, SyntaxError> {
         let is_first = std::mem::replace(is_first, false);
@@ -285,7 +285,7 @@ fn escape_length(rest: &[u8]) -> Result<usize, SyntaxError> {
 }
 
 impl<'de> Quoted<'de> {
-    /// Gives the decoded string to `visitor`.
+    /// Passes the decoded string to `visitor`.
     fn visit<V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, SyntaxError> {
         if !self.has_escapes {
             return visitor.visit_borrowed_str(self.inner);
@@ -445,7 +445,7 @@ mod tests {
     use super::*;
     use crate::test_tables::rows;
 
-    /// Parses a complete text through serde's data model.
+    /// Parses a complete text with the cursor through serde's data model.
     fn read(text: &str) -> Result<Value, SyntaxError> {
         let mut cursor = JsonCursor::new(text);
         let value = Value::deserialize(&mut cursor)?;
@@ -459,7 +459,7 @@ mod tests {
         cursor.skip().and_then(|()| cursor.end()).is_ok()
     }
 
-    /// Floats may differ in their last bit: this parser is the more exact one.
+    /// Whether two values are equal, except that floats may differ in their last bit: this parser is more exact than serde_json.
     fn is_same(a: &Value, b: &Value) -> bool {
         match (a, b) {
             (Value::Number(a), Value::Number(b)) => match (a.as_f64(), b.as_f64()) {
@@ -539,7 +539,7 @@ mod tests {
             let text = if is_pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
             let mut text = text.unwrap();
             check(&text);
-            // Moves some characters elsewhere.
+            // Moves some characters to other positions.
             for (from, to) in cuts {
                 let mut all: Vec<char> = text.chars().collect();
                 let moved = all.remove(from.index(all.len()));

@@ -25,18 +25,18 @@ pub enum Scalar<'a> {
     String(Cow<'a, str>),
 }
 
-/// What to do with a JSON value. Kinds of values without a method of their own are skipped.
+/// Receives a JSON value. Kinds of values for which an implementation defines no method are skipped.
 pub trait LazyVisitor<'de>: Sized {
-    /// The value is a scalar.
+    /// Called if the value is a scalar.
     fn visit_scalar(self, _: Scalar<'de>) {}
 
-    /// The value is an array.
+    /// Called if the value is an array.
     fn visit_array<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while array.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
     }
 
-    /// The value is an object.
+    /// Called if the value is an object.
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while object.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
         Ok(())
@@ -55,19 +55,19 @@ pub fn visit_json<'de>(
         .deserialize(&mut cursor)
         .and_then(|()| cursor.end());
     result.map_err(|error| {
-        // The cursor keeps no line numbers; serde_json's message has them.
+        // The cursor counts no lines; serde_json's message contains the line.
         let detailed = serde_json::from_str::<serde_json::Value>(text).err();
         let message = detailed.map_or_else(|| error.to_string(), |error| error.to_string());
         InvalidRequest::body(format!("the body must be valid JSON: {message}"))
     })
 }
 
-/// Whether nothing in `text` has to be escaped in a JSON string.
+/// Whether `text` contains no character that must be escaped in a JSON string.
 pub(crate) fn needs_no_escape(text: &str) -> bool {
     cursor::unescaped_length(text.as_bytes()) == Some(text.len())
 }
 
-/// Seed that gives a value as it is written in the JSON text.
+/// A deserialization seed that returns a value as it is written in the JSON text.
 pub struct RawJson;
 
 impl<'de> DeserializeSeed<'de> for RawJson {
@@ -205,7 +205,7 @@ pub enum FieldRule {
 }
 
 impl FieldRule {
-    /// The error if `value` breaks the rule. `null` never does: it counts as absent.
+    /// Returns an error if `value` breaks the rule. `null` is always valid: it counts as absent.
     pub fn check(self, field: &str, value: &Scalar<'_>) -> Option<InvalidRequest> {
         let fits = match (self, value) {
             (_, Scalar::Null)
@@ -231,7 +231,7 @@ impl FieldRule {
         InvalidRequest::new(field, format!("must be {}, got {got}", self.description()))
     }
 
-    /// What is allowed, as the end of a sentence "must be …".
+    /// The allowed values, as the end of a sentence "must be …".
     pub fn description(self) -> String {
         match self {
             Self::String => "a string".to_owned(),

@@ -87,7 +87,7 @@ pub(super) fn take_cache_ttl(fields: &mut Fields<'_>) -> Result<Option<String>, 
     }
 }
 
-/// The block as it is.
+/// The block unchanged, as a part that only this format has.
 fn format_specific_part(fields: Fields<'_>) -> PartKind {
     PartKind::FormatSpecific {
         format: NAME,
@@ -95,7 +95,7 @@ fn format_specific_part(fields: Fields<'_>) -> PartKind {
     }
 }
 
-/// Sets the signature of a tool call or text from what [`super::block_write::signature_block`] wrote after it.
+/// Sets the signature of a tool call or text from the block that [`super::block_write::signature_block`] wrote after it.
 fn attach_signature(part: Option<&mut Part>, portable: &str) {
     if let Some(PartKind::ToolCall { signature, .. } | PartKind::Text { signature, .. }) =
         part.map(|part| &mut part.kind)

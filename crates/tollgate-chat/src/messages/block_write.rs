@@ -1,4 +1,4 @@
-//! Writes what content blocks of requests, responses and streams have in common.
+//! Writes the parts of content blocks that requests, responses and streams share.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ pub(super) fn arguments_to_input(arguments: &str, custom: bool) -> Value {
 
 /// The `cache_control` of a block.
 pub(super) fn write_cache_control(ttl: &str) -> Value {
-    // The format has two lifetimes. Any other value becomes the longer one.
+    // The format has two ttls. Any other value becomes the longer one.
     match ttl {
         "" => json!({"type": "ephemeral"}),
         "5m" => json!({"type": "ephemeral", "ttl": "5m"}),
@@ -35,7 +35,7 @@ pub(super) fn write_cache_control(ttl: &str) -> Value {
     }
 }
 
-/// The signature of thinking for a client. Another vendor's is wrapped, so that it is recognised when the client sends it back.
+/// The signature of thinking for a client. Another vendor's signature is wrapped, so that it is recognised when the client sends it back.
 pub(super) fn signature_for_client(signature: Option<&Opaque>) -> String {
     match signature {
         None => String::new(),
@@ -44,7 +44,7 @@ pub(super) fn signature_for_client(signature: Option<&Opaque>) -> String {
     }
 }
 
-/// A block with the signature of the block before it, see [`SIGNATURE_PREFIX`].
+/// A block that contains the signature of the block before it, see [`SIGNATURE_PREFIX`].
 pub(super) fn signature_block(signature: &Opaque) -> Value {
     json!({"type": "redacted_thinking", "data": format!("{SIGNATURE_PREFIX}{}", signature.to_portable())})
 }

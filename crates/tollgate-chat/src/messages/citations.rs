@@ -1,4 +1,4 @@
-//! Citations of texts.
+//! Reads and writes citations of texts.
 
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ pub(super) fn read_citation(value: Value) -> Option<Citation> {
     })
 }
 
-/// Writes a citation that came in this format. `None` if it came in another.
+/// Writes a citation that was read from this format. `None` if it was read from another.
 pub(super) fn write_native_citation(citation: &Citation) -> Option<Value> {
     let extra = citation.extra.for_format(NAME)?;
     let (url, title) = citation_field_names(extra.get("type")?.as_str()?);
@@ -60,7 +60,7 @@ pub(super) fn write_native_citation(citation: &Citation) -> Option<Value> {
     Some(Value::Object(out))
 }
 
-/// Writes a citation for a client: its own, or a web page from another format.
+/// Writes a citation for a client: a citation of this format unchanged, one of another format as a web page.
 pub(super) fn write_citation(citation: &Citation) -> Option<Value> {
     write_native_citation(citation).or_else(|| {
         (!citation.url.is_empty()).then(|| {

@@ -6,7 +6,7 @@ use crate::hub::Effort;
 /// The format's name.
 pub(super) const NAME: &str = "messages";
 
-/// The vendor that makes this format's signatures.
+/// The vendor that generates this format's signatures.
 pub(super) const VENDOR: &str = "anthropic";
 
 /// Maximum number of stop sequences (docs/chat/messages.md).

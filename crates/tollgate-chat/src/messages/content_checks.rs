@@ -1,6 +1,6 @@
 //! Checks content blocks, image sources and tools without parsing the rest of a conversation (docs/chat/messages.md).
 //!
-//! What the vendor's API knows beyond that page passes unseen, so that a request can be forwarded as it is.
+//! Content beyond the types on that page is not checked, so that a request can be forwarded unchanged.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,14 +26,14 @@ const BLOCK_TYPES: &[&str] = &[
     "tool_reference",
     "browser_state",
 ];
-/// How the types of further blocks begin or end: calls of hosted tools, and their results.
+/// The beginning and the ends of the names of further block types: calls of hosted tools, and their results.
 const BLOCK_PREFIX: &str = "advisor";
 const BLOCK_SUFFIXES: &[&str] = &["_tool_use", "_tool_result", "_tool_result_error"];
 /// The types of `source` of an image.
 const SOURCE_TYPES: &[&str] = &["base64", "url", "file"];
-/// A type of the vendor's tools without a date.
+/// The type of a tool of the vendor that does not end with a date.
 const MCP_TOOLSET: &str = "mcp_toolset";
-/// Characters of JSON text that hold every magic number in base64.
+/// The number of characters of JSON text that is enough for every magic number in base64.
 const HEAD: usize = 128;
 
 #[derive(Deserialize)]
@@ -131,7 +131,7 @@ pub(super) fn check_tools(tools: &RawValue) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-/// Whether a type ends as those of the vendor's tools do: `bash_20241022`.
+/// Whether a type ends with a date, as the types of the vendor's tools do: `bash_20241022`.
 fn has_date(kind: &str) -> bool {
     let date = kind.rsplit_once('_').map(|(_, date)| date);
     date.is_some_and(|date| date.len() == 8 && date.bytes().all(|b| b.is_ascii_digit()))
@@ -219,7 +219,7 @@ fn check_base64_image(source: &Source<'_>, path: &str) -> Result<(), InvalidRequ
     }
 }
 
-/// The start of base64, or of a data URI's base64, in JSON text.
+/// The first characters of base64 text, or of the base64 text of a data URI, in JSON text.
 fn image_head(text: &str) -> String {
     let data = media::parse_data_uri(text).map_or(text, |uri| uri.data);
     let data = data
@@ -249,7 +249,7 @@ fn require_string(
     text.ok_or_else(missing)
 }
 
-/// The start of the string `member` of the object at `path`, as JSON text: the string may be an image.
+/// The first characters of the string `member` of the object at `path`, as JSON text; only these, because the string may be an image.
 fn string_head<'a>(
     raw: Option<&'a RawValue>,
     path: &str,

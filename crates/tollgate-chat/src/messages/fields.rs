@@ -1,5 +1,4 @@
-//! Reads and writes members of JSON objects. Errors name the JSON path of a member. What is not read stays as the format's extra
-//! fields.
+//! Reads and writes members of JSON objects. Errors name the JSON path of a member. Members that are not read are kept as the format's extra fields.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +11,7 @@ use super::constants::NAME;
 use crate::error::InvalidRequest;
 use crate::hub::ExtraFields;
 
-/// A JSON path. It is only formatted for an error.
+/// A JSON path. It is formatted only if there is an error.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum JsonPath<'a> {
     /// The body.
@@ -128,7 +127,7 @@ impl<'p> Fields<'p> {
     }
 }
 
-/// Adds the extra fields of this format to `into`, without the notes (`.name`).
+/// Adds the extra fields of this format to `into`, except notes such as `.name`.
 pub(super) fn write_extra_fields(extra: &ExtraFields, into: &mut Map<String, Value>) {
     let members = extra.for_format(NAME).into_iter().flatten();
     for (name, value) in members.filter(|(name, _)| !name.starts_with('.')) {

@@ -1,4 +1,4 @@
-//! `stop_reason` values and the hub's finish reasons.
+//! Converts between `stop_reason` values and the hub's finish reasons.
 
 use crate::hub::FinishReason;
 

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use super::constants::is_name_character;
 use crate::hub::sanitize_id;
 
-/// Maximum length of a tool call's id. No vendor's ids are longer.
+/// Maximum length of a tool call's id; the ids of all vendors are shorter.
 const MAX_ID_LENGTH: usize = 128;
 
 /// The upstream's id if it is in this format's form, else a generated one.
@@ -16,7 +16,7 @@ pub(super) fn message_id(upstream: &str, seed: &str) -> String {
     }
 }
 
-/// The id in the characters that the API accepts. The same id always gives the same result.
+/// The id with only characters that the API accepts. The same id always gives the same result.
 pub(in crate::messages) fn sanitize_call_id(id: &str) -> String {
     match id {
         "" => sanitize_id("?", MAX_ID_LENGTH, is_name_character).into_owned(),
@@ -24,7 +24,7 @@ pub(in crate::messages) fn sanitize_call_id(id: &str) -> String {
     }
 }
 
-/// A call's id for a client. It is in the characters that the API accepts when the client sends it back.
+/// A call's id for a client. It contains only characters that the API accepts when the client sends it back.
 pub(super) fn client_call_id(id: &str, index: usize) -> String {
     match id {
         "" => format!("toolu_{index}"),

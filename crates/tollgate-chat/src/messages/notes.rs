@@ -1,4 +1,4 @@
-//! Keys in [`crate::hub::ExtraFields`] that remember how the client wrote something. They begin with a dot and are never sent.
+//! Keys in [`crate::hub::ExtraFields`] that record how the client wrote something. They begin with a dot and are never sent.
 
 use super::constants::NAME;
 use crate::hub::{ExtraFields, Turn};

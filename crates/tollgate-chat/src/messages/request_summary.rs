@@ -16,7 +16,7 @@ use super::thread;
 use crate::error::InvalidRequest;
 use crate::format::{RequestSummary, Thread};
 
-/// The members that are read here, as JSON text.
+/// The members that the summary reads, as JSON text.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
@@ -243,7 +243,7 @@ fn check_tool_choice(raw: Option<&RawValue>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-/// The one of `words` that the value is.
+/// Checks that the value is one of `words`, and returns it.
 fn check_word(
     field: &str,
     raw: Option<&RawValue>,

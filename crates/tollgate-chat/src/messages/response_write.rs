@@ -31,7 +31,7 @@ pub(super) fn write_response(response: &Response, options: &RenderOptions<'_>) -
         );
     }
     if ends_with_text {
-        // The signature of the last text: clients take the last block for the answer.
+        // Removes the block with the signature of the last text: clients use the last block as the answer.
         content.pop();
     }
     let sequence = choice.and_then(|choice| choice.stop_sequence.as_deref());
@@ -72,7 +72,7 @@ fn write_response_usage(response: &Response, options: &RenderOptions<'_>) -> Val
     Value::Object(out)
 }
 
-/// Our estimate, for a response without usage.
+/// The gateway's estimate, for a response without usage.
 fn estimate_usage(response: &Response, options: &RenderOptions<'_>) -> Usage {
     let mut generated = TokenEstimator::default();
     for part in response.choices.iter().flat_map(|choice| &choice.parts) {
@@ -98,7 +98,7 @@ fn estimate_usage(response: &Response, options: &RenderOptions<'_>) -> Usage {
     }
 }
 
-/// The blocks of one part: its own, and a block with its signature. `index` is the first one's index.
+/// The blocks of one part: the part's block, and a block with its signature. `index` is the index of the first one.
 pub(super) fn part_to_blocks(part: &Part, index: usize) -> Vec<Value> {
     let mut out = Vec::from_iter(part_to_block(part, index));
     let signature = match &part.kind {

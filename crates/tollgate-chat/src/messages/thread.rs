@@ -1,4 +1,4 @@
-//! `thread`: a conversation that Anthropic stores, so that later requests bring only what is new.
+//! `thread`: a conversation that Anthropic stores, so that later requests contain only the new turns.
 //! Source: the tool runners of Anthropic's SDKs (beta `message-threads`).
 
 use serde::Deserialize;
@@ -14,7 +14,7 @@ struct ThreadBody {
     previous_message_id: Option<String>,
 }
 
-/// Reads `thread`. `None` if the request brings its whole history.
+/// Reads `thread`. `None` if the request contains its complete history.
 pub(super) fn read_thread(raw: Option<&RawValue>) -> Result<Option<Thread>, InvalidRequest> {
     let Some(raw) = raw else { return Ok(None) };
     let body: ThreadBody = serde_json::from_str(raw.get()).map_err(|_| {

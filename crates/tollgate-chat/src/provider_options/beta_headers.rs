@@ -1,10 +1,10 @@
-//! Headers with which clients turn on features of a provider that are not released yet.
+//! Headers with which clients enable beta features of a provider.
 
 /// The headers with lists of beta features, in lower case.
 pub const BETA_HEADERS: [&str; 2] = ["anthropic-beta", "openai-beta"];
 
-/// Beta features that change neither the price nor what the provider keeps, by the start of their names: they are always
-/// forwarded. <https://docs.anthropic.com/en/api/beta-headers>
+/// The beginnings of the names of beta features that change neither the price nor what the provider stores: they are always forwarded.
+/// <https://docs.anthropic.com/en/api/beta-headers>
 const FREE_BETAS: &[&str] = &[
     "claude-code-",
     "interleaved-thinking-",
@@ -26,7 +26,7 @@ const FREE_BETAS: &[&str] = &[
     "model-context-window-exceeded-",
 ];
 
-/// Whether a beta feature is forwarded by a channel whose `betas` are `allowed`: names, or their starts with `*` behind them.
+/// Whether a beta feature is forwarded by a channel whose `betas` are `allowed`: names, or the beginnings of names followed by `*`.
 pub fn is_allowed_beta(name: &str, allowed: &[String]) -> bool {
     let fits = |pattern: &String| match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),

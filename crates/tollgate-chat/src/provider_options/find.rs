@@ -11,8 +11,8 @@ use crate::error::InvalidRequest;
 use crate::format::RequestSummary;
 use crate::lazy_json::{LazyVisitor, Scalar, VisitWith, next_key, visit_json};
 
-/// Members at the top of a request that are options, by format. A format's spelling in another format is an option too: servers
-/// that speak several formats may understand it.
+/// Top-level members of a request that are options, in all formats. An option of one format counts in a request of another format too: servers that
+/// support several formats may understand it.
 const MEMBERS: &[(&str, ProviderOption)] = &[
     ("service_tier", ProviderOption::ServiceTier),
     ("serviceTier", ProviderOption::ServiceTier),
@@ -41,7 +41,7 @@ const MEMBERS: &[(&str, ProviderOption)] = &[
     ("audio", ProviderOption::AudioOutput),
 ];
 
-/// Members of all formats that are no options: only these spellings of them are forwarded.
+/// Members of all formats that are not options: of their names, only these spellings are forwarded.
 const OTHER_MEMBERS: &[&str] = &[
     "model",
     "messages",
@@ -78,7 +78,7 @@ const OTHER_MEMBERS: &[&str] = &[
     "toolConfig",
 ];
 
-/// Tools that the client runs, or that only tell the model about them: their types, or the starts of their types.
+/// Types, or beginnings of types, of tools that the client runs or that only inform the model about tools.
 const CLIENT_TOOLS: &[&str] = &[
     "function",
     "custom",
@@ -104,7 +104,7 @@ const UNTYPED_TOOLS: &[&str] = &[
     "computer_use",
 ];
 
-/// Tools that the provider runs, by the starts of their types in lower case. Any other is [`ProviderOption::OtherTools`].
+/// Beginnings of the types, in lower case, of tools that the provider runs. A tool of any other type is [`ProviderOption::OtherTools`].
 const SERVER_TOOLS: &[(&str, ProviderOption)] = &[
     ("web_search", ProviderOption::WebSearch),
     ("googlesearch", ProviderOption::WebSearch),
@@ -127,11 +127,11 @@ const SERVER_TOOLS: &[(&str, ProviderOption)] = &[
     ("google_maps", ProviderOption::Maps),
 ];
 
-/// What stands in every body that sets the lifetime of a cache write, or that may hide it behind an escaped name.
+/// Texts, one of which is in every body that sets the ttl of a cache write or that may hide it behind an escaped name.
 static CACHE_HINTS: LazyLock<[Finder<'static>; 3]> =
     LazyLock::new(|| ["cache_control", "prompt_cache_", "\\u00"].map(Finder::new));
 
-/// Whether the summary shows that a request has no options, as of most requests.
+/// Whether the summary shows that a request has no options, which is the case for most requests.
 pub fn has_no_options(summary: &RequestSummary, body: &[u8]) -> bool {
     has_plain_fields_only(summary.members) && !has_cache_hint(body)
 }
@@ -140,10 +140,10 @@ fn has_cache_hint(body: &[u8]) -> bool {
     CACHE_HINTS.iter().any(|hint| hint.find(body).is_some())
 }
 
-/// The options of a request with that body, in their order.
+/// The options of a request with that body, in the order in which they occur.
 ///
 /// # Errors
-/// If a member's name is that of a known one but for case: some servers take it for the known one.
+/// If a member's name differs from a known one only by case: some servers treat it as the known one.
 pub fn find_options(body: &[u8]) -> Result<Vec<FoundOption>, InvalidRequest> {
     let mut search = Search {
         found: Vec::new(),
@@ -188,7 +188,7 @@ impl Search {
     }
 }
 
-/// The request.
+/// Visits the request.
 struct Top<'s>(&'s mut Search);
 
 impl<'de> LazyVisitor<'de> for Top<'_> {
@@ -231,7 +231,7 @@ impl<'de> LazyVisitor<'de> for Top<'_> {
     }
 }
 
-/// The value of a member that is an option unless it is `null`, `false` or the default.
+/// Visits a member that is an option unless its value is `null`, `false` or the default.
 struct Member<'s> {
     search: &'s mut Search,
     name: &'static str,
@@ -278,7 +278,7 @@ impl<'de> LazyVisitor<'de> for Member<'_> {
     }
 }
 
-/// A list of tools.
+/// Visits a list of tools.
 struct Tools<'s, 'p> {
     search: &'s mut Search,
     at: &'p str,
@@ -323,7 +323,7 @@ impl<'de> LazyVisitor<'de> for Tool<'_, '_> {
                 let at = format!("{list}[{index}].tools");
                 object.next_value_seed(VisitWith(Tools { search, at: &at }))?;
             } else {
-                // In the format of Google, the names of the members are the types.
+                // In Google's format, the names of the members are the types of tools.
                 members.push(name.to_ascii_lowercase());
                 object.next_value::<IgnoredAny>()?;
             }
@@ -347,7 +347,7 @@ impl<'de> LazyVisitor<'de> for Tool<'_, '_> {
     }
 }
 
-/// The option that a tool of that type is. `None` if the type is not known.
+/// The option that corresponds to a tool of that type. `None` if the type is not known.
 fn server_tool(kind: &str) -> Option<ProviderOption> {
     let is_start = |start: &str| {
         kind.get(..start.len())
@@ -367,7 +367,7 @@ impl<'de> LazyVisitor<'de> for Text<'_> {
     }
 }
 
-/// Searches everything for cache writes that last long.
+/// Searches the complete request for cache writes with a long ttl.
 struct CacheSearch<'s> {
     search: &'s mut Search,
     /// Whether this is the value of a member that controls the cache.
@@ -422,7 +422,7 @@ pub(super) fn is_cache_member_name(name: &str) -> bool {
     .any(|known| known.eq_ignore_ascii_case(name))
 }
 
-/// Whether a cache write lives longer than every provider's default.
+/// Whether a ttl of a cache write is longer than every provider's default.
 pub(super) fn is_long(ttl: &str) -> bool {
     !["5m", "30m"].contains(&ttl)
 }

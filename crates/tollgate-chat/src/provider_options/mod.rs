@@ -1,6 +1,6 @@
-//! Options of a request that change what it costs at the provider, or that keep state there: service tiers, fast modes,
-//! background runs, stored conversations, tools that the provider runs, long cache writes. They are forwarded only where a
-//! channel allows them or a price names them (docs/channels.md#allowed-options).
+//! Options of a request that change its price at the provider, or that store state there: service tiers, fast modes, background runs, stored
+//! conversations, tools that the provider runs, long cache writes. They are forwarded only if a channel allows them or a price names them
+//! (docs/channels.md#allowed-options).
 
 mod beta_headers;
 mod find;
@@ -12,38 +12,38 @@ pub use beta_headers::{BETA_HEADERS, is_allowed_beta};
 pub use find::{find_options, has_no_options};
 pub use remove::{add_store_false, remove_options};
 
-/// An option, by the name that `allow` of a channel has for it.
+/// An option, identified by its name in a channel's `allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderOption {
     /// A tier of speed and price other than the default one; `speed` of the messages format too.
     ServiceTier,
-    /// Where the model runs, where that has a price.
+    /// The region in which the model runs, if the region affects the price.
     InferenceGeo,
-    /// Another model or provider that the server chooses (OpenRouter).
+    /// Another model or provider that the server selects (OpenRouter).
     Routing,
-    /// A run that goes on after the response.
+    /// A run that continues after the response.
     Background,
-    /// A response that the provider keeps.
+    /// A response that the provider stores.
     Store,
-    /// What the provider has kept of earlier requests: responses, conversations, prompts.
+    /// State that the provider has stored from earlier requests: responses, conversations, prompts.
     StoredContext,
-    /// A cached prompt that the provider keeps for a price per hour.
+    /// A cached prompt that the provider stores for a price per hour.
     CachedContent,
     /// Writes to the prompt cache that last longer than the provider's default.
     CacheWrite1h,
     /// Audio in the response.
     AudioOutput,
-    /// A search of the web.
+    /// A web search.
     WebSearch,
     /// Pages that the provider fetches.
     WebFetch,
-    /// A search in files that the provider stores.
+    /// A search in files that are stored at the provider.
     FileSearch,
     /// Code that runs at the provider, and its container.
     CodeExecution,
     /// A tool that generates images.
     ImageGeneration,
-    /// Remote servers of tools that the provider calls.
+    /// Remote tool servers that the provider calls.
     Mcp,
     /// A search in maps.
     Maps,
@@ -51,12 +51,12 @@ pub enum ProviderOption {
     OtherTools,
 }
 
-/// What is done with an option that is not allowed.
+/// What the gateway does with an option that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfNotAllowed {
-    /// It is left out, and named to the client: the answer is the same.
+    /// The gateway removes the option and names it to the client: the answer is the same without it.
     Remove,
-    /// The request is rejected: the answer would differ.
+    /// The gateway rejects the request: the answer would differ without the option.
     Reject,
 }
 
@@ -92,7 +92,7 @@ impl ProviderOption {
         NAMES.iter().map(|(option, _)| *option)
     }
 
-    /// Its name in `allow`.
+    /// The option's name in `allow`.
     pub fn name(self) -> &'static str {
         let row = NAMES.iter().find(|(option, _)| *option == self);
         row.map_or("", |(_, name)| name)
@@ -106,7 +106,7 @@ impl ProviderOption {
 }
 
 impl FoundOption {
-    /// What is done with it where it is not allowed.
+    /// What the gateway does with the option if it is not allowed.
     pub fn if_not_allowed(&self) -> IfNotAllowed {
         match self.option {
             ProviderOption::ServiceTier
@@ -114,18 +114,18 @@ impl FoundOption {
             | ProviderOption::Routing
             | ProviderOption::Store
             | ProviderOption::CacheWrite1h => IfNotAllowed::Remove,
-            // Coding agents offer the provider's tools beside their own: without one the model still has a choice.
+            // Coding agents offer the provider's tools beside their own: without one of them the model still has other tools.
             _ if self.is_tool() => IfNotAllowed::Remove,
             _ => IfNotAllowed::Reject,
         }
     }
 
-    /// Whether it is one of a list of tools.
+    /// Whether the option is an entry in a list of tools.
     pub fn is_tool(&self) -> bool {
         self.field.ends_with(']')
     }
 
-    /// The error where it is not allowed and the answer would differ without it.
+    /// The error if the option is not allowed and the answer would differ without it.
     pub fn not_available(&self) -> InvalidRequest {
         let name = self.option.name();
         let why = format!(
@@ -138,7 +138,7 @@ impl FoundOption {
 /// An option that a request has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundOption {
-    /// Which.
+    /// The option.
     pub option: ProviderOption,
     /// The client's field, such as `service_tier` or `tools[2]`.
     pub field: String,

@@ -8,10 +8,10 @@ use super::{FoundOption, ProviderOption};
 use crate::error::InvalidRequest;
 use crate::output_cap::append_member;
 
-/// The body without those options. `store` becomes `false` where the provider would store without it (the responses format).
+/// The body without those options. `store` becomes `false` if the provider would store the response without it (the responses format).
 ///
 /// # Errors
-/// If the body is not JSON; if no tools are left, or the model is forced to call a tool that is removed: the answer would differ.
+/// If the body is not JSON; if no tools remain, or the model is forced to call a tool that is removed: the answer would differ.
 pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, InvalidRequest> {
     let mut request: Value = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
@@ -35,11 +35,11 @@ pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, In
     Ok(Bytes::from(request.to_string()))
 }
 
-/// A request of the responses format with `store: false`, where it says nothing: the provider stores responses unless told not to.
-/// `None` if it says something, or is no JSON object.
+/// Adds `store: false` to a request of the responses format without `store`, because the provider stores responses by default. `None` if the request
+/// has `store`, or is not a JSON object.
 pub fn add_store_false(body: &[u8]) -> Option<Bytes> {
     if memchr::memmem::find(body, b"\"store\"").is_some() {
-        // A member, or a text somewhere.
+        // `store` occurs in the body, as a member or only in a text.
         let mut members: Map<String, Value> = serde_json::from_slice(body).ok()?;
         if members.get("store").is_some_and(|store| !store.is_null()) {
             return None;
@@ -50,10 +50,10 @@ pub fn add_store_false(body: &[u8]) -> Option<Bytes> {
     append_member(body, "\"store\":false")
 }
 
-/// Removes the tools among `options`, the last first, so that the places of the others stay.
+/// Removes the tools among `options`, the last first, so that the indices of the others stay valid.
 fn remove_tools(request: &mut Value, options: &[&FoundOption]) -> Result<(), InvalidRequest> {
     for found in options.iter().rev().filter(|found| found.is_tool()) {
-        // `tools[2]`, or `tools[1].tools[2]` within a namespace.
+        // The field is `tools[2]`, or `tools[1].tools[2]` within a namespace.
         let pointer = format!("/{}", found.field.replace(['.', '['], "/").replace(']', ""));
         let (list, index) = pointer.rsplit_once('/').unwrap_or_default();
         let list = request.pointer_mut(list).and_then(Value::as_array_mut);
@@ -72,13 +72,13 @@ fn remove_tools(request: &mut Value, options: &[&FoundOption]) -> Result<(), Inv
     Ok(())
 }
 
-/// Whether the choice is that tool, by its type or name.
+/// Whether the tool choice forces that tool, by its type or name.
 fn is_forced(choice: &Value, tool: &Value) -> bool {
     let is_same = |member: &str| choice[member].is_string() && choice[member] == tool[member];
     is_same("type") || is_same("name")
 }
 
-/// Removes the lifetimes of cache writes that are longer than the provider's default.
+/// Removes ttls of cache writes that are longer than the provider's default.
 fn shorten_cache_writes(value: &mut Value, is_cache_member: bool) {
     match value {
         Value::Array(list) => list

@@ -1,4 +1,4 @@
-//! What is found of options, and what is left without them.
+//! Tests which options are found in a request, and the request after they are removed.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{ProviderOption, find_options, is_allowed_beta, remove_options};
 use crate::error::InvalidRequest;
 
-/// The options of a body as `name:field`, with a tier behind it.
+/// The options of a body, each as `name:field`, followed by the tier if there is one.
 fn found(body: &str) -> String {
     let found = find_options(body.as_bytes()).unwrap();
     let text = found.iter().map(|found| match found.tier.as_str() {

@@ -1,4 +1,4 @@
-//! Annotations of `output_text` parts (`url_citation`, `file_citation` …), to and from the hub's [`Citation`].
+//! Converts annotations of `output_text` parts (`url_citation`, `file_citation` …) to and from the hub's [`Citation`].
 
 use serde_json::{Map, Value};
 

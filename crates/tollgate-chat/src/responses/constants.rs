@@ -2,12 +2,11 @@
 
 use crate::hub::Role;
 
-/// The format's name in [`ExtraFields`](crate::hub::Own), [`crate::hub::Request::client`] and
-/// `Kind::Foreign`.
+/// The format's name in [`ExtraFields`](crate::hub::ExtraFields), [`crate::hub::Request::client_format`] and
+/// [`crate::hub::PartKind::FormatSpecific`].
 pub(super) const NAME: &str = "responses";
 
-/// Part of every item id that the gateway generates: `msg_tg1_SEED_0`. No upstream knows such an
-/// item, so the id is never sent upstream.
+/// Part of every item id that the gateway generates: `msg_tg1_SEED_0`. No upstream stores such an item, so the id is never sent upstream.
 pub(super) const GENERATED_ID_MARK: &str = "_tg1_";
 
 /// Part of every id and wrapped signature that the gateway generates. A request without it can be
@@ -36,5 +35,5 @@ pub(super) fn text_part_type(role: Role) -> &'static str {
     }
 }
 
-/// Domains that a search is limited to: a member of the tool in messages, of its `filters` here.
+/// The domains that a search is limited to: in messages a member of the tool, in this format a member of its `filters`.
 pub(super) const ALLOWED_DOMAINS: &str = "allowed_domains";

@@ -1,12 +1,11 @@
-//! `encrypted_content` of reasoning items: opaque text that only the vendor who made it
-//! understands.
+//! `encrypted_content` of reasoning items: opaque text that only the vendor who generated it can interpret.
 //!
-//! OpenAI's own passes unchanged. Signatures of other vendors are wrapped ([`Opaque::wrapped`]); a
-//! suffix on the vendor's name tells apart what a reasoning item has no field for: redacted
-//! thinking, the signature of a tool call (with the call's id) and the signature of a text.
+//! OpenAI's own text is passed on unchanged. Signatures of other vendors are wrapped ([`Opaque::to_portable`]); a suffix on the vendor's name
+//! distinguishes the kinds that a reasoning item has no field for: redacted thinking, the signature of a tool call (with the call's id) and the
+//! signature of a text.
 //!
-//! OpenAI accepts its own only under the id of the item that it came with. Clients of formats
-//! without item ids return it too, so the id is put in front of it on the way to them.
+//! OpenAI accepts its own text only under the id of the item in which it was sent. Clients of formats without item ids return the text too, so the
+//! gateway puts the id in front of it in responses to them.
 
 use crate::hub::Opaque;
 

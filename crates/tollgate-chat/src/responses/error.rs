@@ -7,8 +7,7 @@ use crate::chat_completions::error::parse_error;
 pub(super) use crate::chat_completions::error::{read as read_error, write as write_error};
 use crate::error::{ErrorBody, MalformedResponse};
 
-/// The error that an upstream reports inside a response or event. `value` is the error object, or
-/// holds it as `error` or `response.error`.
+/// The error that an upstream reports inside a response or event. `value` is the error object, or contains it as `error` or `response.error`.
 pub(super) fn upstream_failure(mut value: Value) -> MalformedResponse {
     if value["response"].is_object() {
         value = value["response"].take();
@@ -18,7 +17,7 @@ pub(super) fn upstream_failure(mut value: Value) -> MalformedResponse {
         value["type"] = Value::Null;
     }
     let mut error = match &value["error"] {
-        // A response object has no other description of its failure.
+        // The response object does not describe its failure.
         Value::Null if value["object"] == "response" => Default::default(),
         _ => parse_error(&value),
     };

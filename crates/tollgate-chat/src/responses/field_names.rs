@@ -1,9 +1,9 @@
-//! What this format calls the fields of a request.
+//! The names of request fields in this format, for error messages.
 
 use super::constants::NAME;
 use crate::hub::{ClientFormat, RequestField};
 
-/// What the rest of the gateway knows of a client of this format.
+/// The properties of a client of this format that other modules use.
 pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     name: NAME,
     field_name,

@@ -1,4 +1,4 @@
-//! The `status` and `incomplete_details` of a response, to and from the hub's [`FinishReason`].
+//! Converts the `status` and `incomplete_details` of a response to and from the hub's [`FinishReason`].
 
 use crate::hub::FinishReason;
 

@@ -1,5 +1,5 @@
-//! `namespace` tools: functions of the client under a common name. Only this format has them. For the others each function gets
-//! the name `namespace__function`; in calls that a client of this format receives, both names are restored.
+//! `namespace` tools: functions of the client under a common name. Only this format has them. In other formats each function gets the name
+//! `namespace__function`; in calls that a client of this format receives, both names are restored.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ const TYPE: &str = "namespace";
 /// A function in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamespacedName {
-    /// Its name in formats without namespaces.
+    /// The function's name in formats without namespaces.
     pub(super) flat: String,
     pub(super) namespace: String,
     pub(super) name: String,
@@ -62,7 +62,7 @@ fn as_namespace(tool: &Tool) -> Option<(&str, &[Value])> {
     Some((value["name"].as_str()?, value["tools"].as_array()?))
 }
 
-/// The request for a format without namespaces: their functions are tools of their own.
+/// Converts the request for a format without namespaces: the functions of a namespace become separate tools.
 ///
 /// # Errors
 /// A tool in a namespace is malformed.
@@ -127,7 +127,7 @@ fn rename(mut tool: Tool, namespace: &str, path: &str) -> Result<Tool, InvalidRe
     }
 }
 
-/// A call in the history that names its namespace.
+/// Renames a call in the history that names its namespace to the flat name.
 fn flatten_call(part: &mut Part) {
     let namespace = part.extra.get(TYPE).and_then(Value::as_str);
     let PartKind::ToolCall { name, .. } = &mut part.kind else {

@@ -31,7 +31,7 @@ pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> 
     Ok(reply)
 }
 
-/// Returns an error for a completed response with no output and no tokens for any: the provider's server failed.
+/// Returns an error for a completed response without output and without output tokens: the provider's server failed.
 pub(super) fn reject_empty_response(response: &Value) -> Result<(), MalformedResponse> {
     let is_empty = response["output"].as_array().is_some_and(Vec::is_empty);
     let tokens = response["usage"]["output_tokens"].as_f64();

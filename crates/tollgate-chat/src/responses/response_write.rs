@@ -32,8 +32,8 @@ pub(super) fn write_response(reply: &Response, options: &RenderOptions<'_>) -> V
     crate::json_text::value_to_vec(&object)
 }
 
-/// See [`crate::Format::envelope_response`]: the members of a chat completion, followed by the native
-/// members that hold what those cannot.
+/// See [`crate::Format::envelope_response`]: the members of a chat completion, followed by the native members for content that those cannot
+/// represent.
 pub(super) fn envelope_response(bare: Vec<u8>) -> Vec<u8> {
     let Ok(mut response) = serde_json::from_slice::<Value>(&bare) else {
         return bare;

@@ -60,7 +60,7 @@ fn part_event_names(kind: TextPartKind) -> [&'static str; 4] {
 pub(super) struct SentProgress {
     /// Whether `response.output_item.added` was sent.
     pub(super) item_announced: bool,
-    /// Index of the part that is open or comes next.
+    /// Index of the part that is open or that follows.
     pub(super) part: usize,
     /// Whether that part's added event was sent.
     pub(super) part_announced: bool,
@@ -78,7 +78,7 @@ pub(super) struct ItemEventWriter<'a> {
     output_index: usize,
 }
 
-/// The index of the part that an event is about, if it is about one.
+/// The index of the part that an event refers to, if it refers to one.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct PartIndex {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -147,7 +147,7 @@ impl<'a> ItemEventWriter<'a> {
         self.send(done, &PartIndex::default(), json!({}));
     }
 
-    /// Announces the current part if that is still to do, then sends its new text and annotations.
+    /// Announces the current part if that was not done yet, then sends its new text and annotations.
     pub(super) fn part_updates(&mut self, parts: &[TextPart], sent: &mut SentProgress) {
         let part = &parts[sent.part];
         let [added, delta, ..] = part_event_names(part.kind);
@@ -181,7 +181,7 @@ impl<'a> ItemEventWriter<'a> {
         }
     }
 
-    /// Closes the current part and moves on to the next.
+    /// Closes the current part and continues with the next.
     pub(super) fn close_part(
         &mut self,
         parts: &[TextPart],

@@ -39,7 +39,7 @@ impl StreamReader for Reader {
     }
 }
 
-/// An event of the stream, its members not parsed yet.
+/// An event of the stream, whose members are not parsed yet.
 #[derive(Deserialize)]
 struct StreamEvent<'a> {
     #[serde(borrow, default, rename = "type")]
@@ -77,8 +77,7 @@ impl Reader {
         let event: StreamEvent<'_> =
             serde_json::from_str(data).map_err(|error| malformed(&error))?;
         match event.kind.as_ref() {
-            // Reported only once something follows: if the next event is a failure, the response
-            // never started.
+            // Reported only when another event follows: if the next event is a failure, the response never started.
             "response.created" | "response.in_progress" | "response.queued" => {
                 builder.read_metadata(&parse_optional(event.response)?);
                 Ok(())

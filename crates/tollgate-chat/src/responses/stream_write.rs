@@ -1,8 +1,7 @@
 //! Writes a stream for a client.
 //!
-//! The writer compares what the response holds ([`OutputBuilder`]) with what it has sent, and sends
-//! the difference. One item is open at a time: parallel calls wait until the call before them is
-//! complete.
+//! The writer compares the content of the response ([`OutputBuilder`]) with what it has sent, and sends the difference. One item is open at a time: a
+//! parallel call is sent when the call before it is complete.
 
 use serde_json::{Value, json};
 
@@ -35,7 +34,7 @@ enum Stage {
 }
 
 impl Writer {
-    /// A stream of which nothing is sent.
+    /// A writer for a stream of which nothing has been sent.
     pub(super) fn new(options: &RenderOptions<'_>) -> Self {
         Self {
             frame: ResponseObject::new(options),
@@ -58,8 +57,7 @@ impl Writer {
         write_event(out, &mut self.sequence, "response.in_progress", &body);
     }
 
-    /// Sends what is new. An item is closed only when another follows it, so that its status is
-    /// known by then.
+    /// Sends new content. An item is closed only when another follows it, because its status is known only then.
     fn write_new_content(&mut self, out: &mut Vec<u8>) {
         while self.open_item < self.output.items.len() {
             self.write_item_updates(out);
@@ -130,8 +128,7 @@ impl Writer {
         self.sent = SentProgress::default();
     }
 
-    /// Closes all items. `cut`: the last item is incomplete; `failed`: so is every call that has
-    /// not ended.
+    /// Closes all items. `cut`: the last item is incomplete; `failed`: every call that has not ended is incomplete too.
     fn close_all_items(&mut self, out: &mut Vec<u8>, cut: bool, failed: bool) {
         while self.open_item < self.output.items.len() {
             let is_last = self.open_item + 1 == self.output.items.len();

@@ -1,4 +1,4 @@
-//! Token counts: the `usage` object of a response, to and from the hub's [`Usage`].
+//! Converts token counts between the `usage` object of a response and the hub's [`Usage`].
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -52,7 +52,7 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// How often the provider searched the web for a response: it lists each call among the output, as no string of a text can.
+/// The number of web searches that the provider ran for a response. Each is an item of the output; no string of a text can look like one.
 pub(super) fn count_web_searches(response: &[u8]) -> u64 {
     memchr::memmem::find_iter(response, "\"web_search_call\"").count() as u64
 }
@@ -70,7 +70,7 @@ pub(super) fn parse_usage(raw: &RawValue) -> Option<Usage> {
     wire.map(Usage::from)
 }
 
-/// What servers put into `usage` about the operator's money: no business of the client.
+/// Members of `usage` in which servers report the operator's costs; they are not sent to the client.
 const COST_MEMBERS: [&str; 4] = ["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
 
 /// The `usage` of a forwarded response with the members that the vendor's schema requires, and without costs. `None` if nothing
@@ -87,7 +87,7 @@ pub(super) fn complete_usage(raw: &RawValue) -> Option<String> {
     for (name, default) in required {
         match (value.get_mut(&name), default) {
             (Some(Value::Object(details)), Value::Object(more)) => {
-                // OpenAI itself leaves this one out where nothing was written.
+                // OpenAI itself omits `cache_write_tokens` if nothing was written to the cache.
                 for (name, count) in more.into_iter().filter(|m| m.0 != "cache_write_tokens") {
                     is_changed |= !details.contains_key(&name);
                     details.entry(name).or_insert(count);

@@ -1,7 +1,7 @@
 //! Runs the tables in `tests/cases/FORMAT/OPERATION.json`.
 //!
-//! A case has a name that says what it proves, the input of one operation of the format, and what is expected: everything that the
-//! operation returns. Streams are checked to be legal too, and are read again one byte at a time.
+//! A case has a name that states what it proves, the input of one operation of the format, and the expected result: everything that the operation
+//! returns. Streams are also checked for a legal order of events, and read again one byte at a time.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -261,7 +261,7 @@ fn echoed_request(case: &Value) -> Option<Request> {
     request.is_object().then(read)
 }
 
-/// Bytes that were passed on: what they are, and whether they were copied.
+/// Forwarded bytes as JSON: the bytes, and whether they were copied.
 fn forwarded(sent: &Bytes, from: &Bytes) -> Value {
     let is_slice = from.as_ptr_range().contains(&sent.as_ptr()) && !sent.is_empty();
     match (is_slice, is_slice && sent.len() == from.len()) {

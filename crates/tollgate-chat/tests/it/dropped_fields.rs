@@ -1,4 +1,4 @@
-//! What becomes of a field in the formats that do not have it.
+//! Tests how fields are mapped to formats that do not have them.
 
 use serde_json::Value;
 use tollgate_chat::field_table::{REASONS, dropped_names, rows};
@@ -14,8 +14,8 @@ fn every_dropped_field_has_a_reason() {
     }
 }
 
-/// Each line of `tests/field_fates.jsonl` is a client's format, a field, another format, and the field's fate there; `!` before it
-/// stands for any other fate.
+/// Each line of `tests/field_fates.jsonl` is a client's format, a field, another format, and the expected mapping of the field to it; `!` before the
+/// mapping means any other mapping.
 #[test]
 fn nothing_that_changes_the_reply_is_dropped() {
     let table = rows();

@@ -1,4 +1,4 @@
-//! docs/errors.md has the names of every status in every format.
+//! Checks that docs/errors.md lists the names of every status in every format.
 
 use serde_json::Value;
 use tollgate_chat::ErrorBody;

@@ -68,8 +68,8 @@ fn streams_are_forwarded_within_a_format() {
     });
 }
 
-/// A format reads back the request that it wrote, and forwarding sends what translating would. Not so for cases that are named
-/// `broken-…`: writers repair them.
+/// A format reads back the request that it wrote, and forwarding sends the same as translating. Cases named `broken-…` are excepted: writers repair
+/// them.
 #[test]
 fn requests_survive_their_own_format() {
     let capabilities = ModelCapabilities::default();

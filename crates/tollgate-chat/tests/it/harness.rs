@@ -1,4 +1,4 @@
-//! What all tests share: formats by name, settings and events from JSON, and expected outcomes in files.
+//! Functions that all tests share: formats by name, settings and events from JSON, and expected outcomes in files.
 
 use std::fmt::Debug;
 use std::fs;
@@ -19,7 +19,7 @@ pub(crate) fn format(name: &Value) -> &'static dyn Format {
     tollgate_chat::by_name(name).unwrap_or_else(|| panic!("{name} is no format"))
 }
 
-/// The format's name as hub types have it.
+/// The format's name as a `'static` string, as the hub types need it.
 pub(crate) fn static_name(name: &str) -> &'static str {
     let known = FORMATS.iter().find(|format| format.name() == name);
     known.map(|format| format.name()).unwrap()
@@ -72,7 +72,7 @@ pub(crate) fn malformed(error: &MalformedResponse) -> Value {
     json!({"malformed": compact(error)})
 }
 
-/// What a request is written as, without empty members.
+/// The written request as JSON, without empty members.
 pub(crate) fn written(outcome: Result<WrittenRequest, InvalidRequest>) -> Value {
     let written = match outcome {
         Ok(written) => written,
@@ -91,7 +91,7 @@ pub(crate) fn written(outcome: Result<WrittenRequest, InvalidRequest>) -> Value 
     out
 }
 
-/// Bytes as a case has them: a text, JSON, `{"bytes": […]}`, `{"repeat": [TEXT, COUNT]}` or `{"concat": […]}`.
+/// The bytes that a case describes: a text, JSON, `{"bytes": […]}`, `{"repeat": [TEXT, COUNT]}` or `{"concat": […]}`.
 pub(crate) fn bytes(value: &Value) -> Vec<u8> {
     let number = |value: &Value| value.as_u64().unwrap() as usize;
     if let Some(text) = value.as_str() {

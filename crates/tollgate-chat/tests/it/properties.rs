@@ -1,4 +1,4 @@
-//! What holds for any input in every format.
+//! Tests properties that hold for any input in every format.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -56,7 +56,7 @@ fn visible_text(events: &[Event]) -> String {
     out
 }
 
-/// Capabilities that need every adaptation.
+/// Capabilities of a model for which every adaptation is needed.
 fn limited() -> ModelCapabilities {
     capabilities(&json!({
         "max_output_tokens": 10, "sampling": "None", "thinking": {"budget": {"min": 512, "max": 1000, "can_disable": false}},
@@ -175,7 +175,7 @@ proptest! {
     #[test]
     fn malformed_input_never_panics((format, bytes) in damaged_case()) {
         let body = Bytes::from(bytes);
-        // What is written of a damaged request need not be a request again: its parts may all be empty.
+        // The request written from a damaged one need not be a valid request: its parts may all be empty.
         let _ = exercise_request(&*format, &body);
         let case = Value::Null;
         if let Ok(response) = format.read_response(&body) {
@@ -213,7 +213,7 @@ proptest! {
         let bytes = Bytes::from(text);
         let summary = format.summarize_request(&bytes).unwrap();
         let sent = format.forward_request(&bytes, &summary, &target(&Value::Null, &capabilities)).unwrap();
-        // A request that uses spellings of this gateway goes through the hub.
+        // A request that uses spellings of this gateway is translated through the hub.
         prop_assert!(sent == bytes || !summary.is_native);
     }
 

@@ -1,4 +1,4 @@
-//! Silence as WAV, PCM and MP3.
+//! Generates silence as WAV, PCM and MP3.
 
 use super::blob::Blob;
 
@@ -12,7 +12,7 @@ pub(crate) enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// The format of a name such as `mp3`.
+    /// The format called `name`, such as `mp3`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "mp3" => Some(Self::Mp3),
@@ -39,16 +39,16 @@ impl AudioFormat {
     }
 }
 
-/// Samples in a second.
+/// Samples per second.
 const RATE: u32 = 24_000;
 
-/// Bytes of a frame of MP3: 64 kbit/s at [`RATE`].
+/// The length in bytes of an MP3 frame: 64 kbit/s at [`RATE`].
 const FRAME: usize = 192;
 
-/// Milliseconds of a frame of MP3: 576 samples.
+/// The duration in milliseconds of an MP3 frame: 576 samples.
 const FRAME_MS: u32 = 24;
 
-/// A silence.
+/// A silent audio file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AudioFile {
     pub(crate) form: AudioFormat,
@@ -56,7 +56,7 @@ pub(crate) struct AudioFile {
 }
 
 impl AudioFile {
-    /// As long as it takes to read a text aloud, at `speed` times the usual.
+    /// A file as long as it takes to read a text aloud, at `speed` times the usual speed.
     pub(crate) fn of(text: &str, form: AudioFormat, speed: f64) -> Self {
         let characters = text.chars().count() as f64;
         let milliseconds = (characters * 65.0 / speed).clamp(120.0, 3_600_000.0);
@@ -64,7 +64,7 @@ impl AudioFile {
         Self { form, milliseconds }
     }
 
-    /// Its length as some providers write it: seconds with three places.
+    /// The length in the form of some providers: seconds with three decimals.
     pub(crate) fn seconds(self) -> String {
         format!("{:.3}", f64::from(self.milliseconds) / 1000.0)
     }
@@ -96,7 +96,7 @@ impl AudioFile {
     }
 }
 
-/// Frames whose side information says that nothing is in them.
+/// Frames whose side information states that they contain no audio.
 fn frames(count: u32) -> Vec<u8> {
     let mut frame = [0; FRAME];
     frame[..4].copy_from_slice(&[0xff, 0xf3, 0x84, 0xc4]);

@@ -1,8 +1,8 @@
-//! The bytes of files.
+//! [`Blob`]: the bytes of a file, which need not be in memory.
 
 use bytes::Bytes;
 
-/// Bytes that need not be in memory: a beginning, so many zeros, an end.
+/// Bytes that need not be in memory: a beginning, a number of zeros, an end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Blob {
     pub(crate) head: Bytes,
@@ -37,7 +37,7 @@ impl Blob {
         }
     }
 
-    /// All of it in memory.
+    /// The complete content in memory.
     pub(crate) fn bytes(&self) -> Bytes {
         if self.zeros == 0 && self.tail.is_empty() {
             return self.head.clone();
@@ -48,7 +48,7 @@ impl Blob {
         Bytes::from(all)
     }
 
-    /// With zeros at its end, up to `bytes` in all; never shorter than it was.
+    /// The blob with zeros added at its end, up to `bytes` in total; never shorter than before.
     pub(super) fn padded(mut self, bytes: Option<u64>) -> Self {
         self.zeros += bytes.unwrap_or(0).saturating_sub(self.len());
         self

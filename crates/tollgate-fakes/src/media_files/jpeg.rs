@@ -1,11 +1,11 @@
-//! JPEG of one grey: every block but the first says in two bits that nothing changes.
+//! Generates JPEG files of one grey: two bits for every block but the first state that it does not differ from the previous one.
 
 /// The bytes of an image of `size` pixels, of which each side is at most 65,535.
 pub(super) fn make(size: (u32, u32), grey: u8) -> Vec<u8> {
     let (width, height) = (size.0 as u16, size.1 as u16);
     let mut jpeg = vec![0xff, 0xd8];
     segment(&mut jpeg, 0xe0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");
-    // With steps of 8 a step of the mean is one grey.
+    // With quantisation steps of 8, a change of the mean by one is one level of grey.
     let mut steps = vec![0];
     steps.extend([8; 64]);
     segment(&mut jpeg, 0xdb, &steps);
@@ -35,8 +35,8 @@ fn means() -> Vec<u8> {
     table
 }
 
-/// Codes for the rest of a block: `0` that there is none; another is there because a table of one
-/// code is not taken by every reader.
+/// Codes for the other coefficients of a block: `0` for none. The table has a second, unused code because some readers reject a table with only one
+/// code.
 fn details() -> Vec<u8> {
     let mut table = vec![0x10, 1, 1];
     table.extend([0; 14]);
@@ -47,11 +47,11 @@ fn details() -> Vec<u8> {
 /// The blocks, row by row.
 fn scan(size: (u32, u32), grey: u8) -> Vec<u8> {
     let blocks = u64::from(size.0.div_ceil(8)) * u64::from(size.1.div_ceil(8));
-    // Changes of exactly seven bits go from 64 to 127 and from -127 to -64, counted from mid grey.
+    // Changes of exactly seven bits range from 64 to 127 and from -127 to -64, relative to mid grey.
     let mut bits = vec![true, false];
     bits.extend((0..7).rev().map(|at| grey >> at & 1 == 1));
     bits.push(false);
-    // A block without change is two zeros; the end is filled with ones.
+    // A block without change is two zeros; the last byte is filled up with ones.
     let zeros = (blocks - 1) * 2;
     let mut bytes = Vec::with_capacity(4 + (zeros / 8) as usize);
     bits.extend(std::iter::repeat_n(false, zeros as usize));

@@ -1,6 +1,6 @@
 //! Writes bits, the lowest of each byte first.
 
-/// Bits, put together with the first in the lowest place of a byte.
+/// Collects bits, the first bit in the lowest position of a byte.
 #[derive(Default)]
 pub(super) struct LowBits {
     pub(super) bytes: Vec<u8>,

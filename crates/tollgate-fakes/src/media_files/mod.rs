@@ -1,5 +1,5 @@
-//! Files that the fakes make: images, videos, audio files. They are small, whatever their size in
-//! pixels, and every reader of their format takes them.
+//! Files that the fakes generate: images, videos, audio files. They are small, whatever their size in pixels, and valid for every reader of their
+//! format.
 
 mod audio;
 mod blob;
@@ -22,7 +22,7 @@ pub(crate) enum ImageFormat {
 }
 
 impl ImageFormat {
-    /// The format of a name such as `jpeg`.
+    /// The format called `name`, such as `jpeg`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         match name {
             "png" => Some(Self::Png),
@@ -53,13 +53,13 @@ impl ImageFormat {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageFile {
     pub(crate) form: ImageFormat,
-    /// In pixels.
+    /// The size in pixels.
     pub(crate) size: (u32, u32),
-    /// The colour depends on it.
+    /// A number that determines the colour.
     pub(crate) number: u64,
 }
 
-/// A file that is made when it is asked for.
+/// The description of a file that is generated when it is requested.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FileRecipe {
     Image(ImageFile),
@@ -68,7 +68,7 @@ pub(crate) enum FileRecipe {
 }
 
 impl FileRecipe {
-    /// The file, of `bytes` in all if that is more than it needs.
+    /// Generates the file, padded to `bytes` in total if that is more than it needs.
     pub(crate) fn make(self, bytes: Option<u64>) -> Blob {
         match self {
             Self::Image(ImageFile { form, size, number }) => {

@@ -1,4 +1,4 @@
-//! MP4 whose frames are one grey JPEG, shown again and again: a video that plays, in a few kilobytes.
+//! Generates MP4 files whose frames are one grey JPEG, shown again and again: a playable video of a few kilobytes.
 
 use super::blob::Blob;
 use super::jpeg;
@@ -6,26 +6,25 @@ use super::jpeg;
 /// A video.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct VideoFile {
-    /// In pixels.
+    /// The size in pixels.
     pub(crate) size: (u32, u32),
     pub(crate) seconds: u32,
-    /// The colour depends on it.
+    /// A number that determines the colour.
     pub(crate) number: u64,
 }
 
-/// Frames in a second.
+/// Frames per second.
 const RATE: u32 = 24;
 
 /// No rotation, no scaling.
 const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 impl VideoFile {
-    /// The video, of `bytes` in all if that is more than it needs: what is missing is free space
-    /// behind its frames.
+    /// Generates the video, `bytes` long in total if that is more than it needs: the difference is free space after its frames.
     pub(super) fn make(self, bytes: Option<u64>) -> Blob {
         let frame = jpeg::make(self.size, self.number.to_le_bytes()[0]);
         let kind = boxed(b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isom", b"mp41"]);
-        // The index says where the frame is, and its own length does not depend on that.
+        // The index contains the position of the frame, and its own length does not depend on that.
         let index = self.index(frame.len() as u32, 0).len();
         let at = (kind.len() + index + 8) as u32;
         let mut head = kind;
@@ -35,7 +34,7 @@ impl VideoFile {
         if free < 16 {
             return Blob::new(head);
         }
-        // The length in 64 bits, for videos of many gigabytes.
+        // The length has 64 bits, for videos of many gigabytes.
         head.extend(1_u32.to_be_bytes());
         head.extend(b"free");
         head.extend(free.to_be_bytes());
@@ -50,7 +49,7 @@ impl VideoFile {
         self.seconds.max(1) * RATE
     }
 
-    /// The box `moov`.
+    /// Writes the box `moov`.
     fn index(self, length: u32, at: u32) -> Vec<u8> {
         let (width, height) = self.size;
         let frames = self.frames();
@@ -61,7 +60,7 @@ impl VideoFile {
         track.extend(words(&MATRIX));
         track.extend(words(&[width << 16, height << 16]));
         let mut time = words(&[0, 0, 0, RATE, frames]);
-        // The language: none.
+        // The language: undetermined.
         time.extend([0x55, 0xc4, 0, 0]);
         let handler = [&words(&[0, 0])[..], b"vide", &[0; 12], b"video\0"].concat();
         let reference = boxed(b"url ", &[&words(&[1])]);
@@ -80,7 +79,7 @@ impl VideoFile {
         boxed(b"moov", &[&boxed(b"mvhd", &[&movie]), &track])
     }
 
-    /// The box `stbl`: as many samples as frames, each a chunk of its own at the same place.
+    /// Writes the box `stbl`: one sample per frame, each in a chunk of its own at the same position.
     fn samples(self, length: u32, at: u32) -> Vec<u8> {
         let frames = self.frames();
         let entry = self.entry();
@@ -98,7 +97,7 @@ impl VideoFile {
         )
     }
 
-    /// The box `mp4v`, which says that a sample is a JPEG.
+    /// Writes the box `mp4v`, which declares that a sample is a JPEG.
     fn entry(self) -> Vec<u8> {
         let (width, height) = self.size;
         let mut entry = vec![0; 6];
@@ -110,7 +109,7 @@ impl VideoFile {
         entry.extend([0, 1]);
         entry.extend([0; 32]);
         entry.extend([0, 24, 0xff, 0xff]);
-        // Descriptors: of the stream, of its decoder (0x6c is JPEG), of its synchronisation.
+        // Descriptors of the stream, of its decoder (0x6c is JPEG), and of its synchronisation.
         let decoder = [0x04, 13, 0x6c, 0x11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         let mut stream = vec![0, 0, 0, 0, 0x03, 3 + 15 + 3, 0, 1, 0];
         stream.extend(decoder);

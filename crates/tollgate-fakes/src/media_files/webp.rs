@@ -1,4 +1,4 @@
-//! WebP of one colour, in its format without loss: codes of one symbol need no bits at all.
+//! Generates WebP files of one colour, in the lossless format: codes with one symbol need no bits.
 
 use super::low_bits::LowBits;
 
@@ -10,16 +10,16 @@ pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
     };
     bits.put(size.0 - 1, 14);
     bits.put(size.1 - 1, 14);
-    // No alpha, version 0; no transform, no cache of colours, one group of codes.
+    // No alpha, version 0; no transform, no colour cache, one group of codes.
     bits.put(0, 1 + 3);
     bits.put(0, 1 + 1 + 1);
     let [red, green, blue] = colour;
     for symbol in [green, red, blue, 255] {
-        // A simple code, of one symbol, written in eight bits.
+        // A simple code with one symbol, written in eight bits.
         bits.put(0b101, 3);
         bits.put(u32::from(symbol), 8);
     }
-    // Distances: a simple code of one symbol, written in one bit.
+    // Distances: a simple code with one symbol, written in one bit.
     bits.put(0b0001, 4);
     let mut data = bits.bytes;
     let length = data.len() as u32;

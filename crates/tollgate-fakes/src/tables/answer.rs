@@ -1,4 +1,4 @@
-//! How an endpoint answers: work that is done at once, tasks that are started, shown and listed.
+//! Generates the response of an endpoint: work that is done at once, and tasks that are started, returned and listed.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::media_response::MediaResponse;
 use crate::rejection::OrRejected;
 use crate::tasks::{Task, TaskState};
 
-/// Answers a request for media that is in order.
+/// Generates the response to an accepted request for media.
 pub(super) fn answer_work(work: &Work, context: &MediaContext<'_>) -> OrRejected<MediaResponse> {
     let (endpoint, spec) = (work.endpoint, work.spec);
     let mut scope = work.scope();
@@ -32,7 +32,7 @@ pub(super) fn answer_work(work: &Work, context: &MediaContext<'_>) -> OrRejected
 }
 
 impl Endpoint {
-    /// Answers with `vars` beside those of the scope.
+    /// Generates the response with `vars` in addition to those of the scope.
     fn answer(&self, spec: &Spec, vars: Map<String, Value>, scope: &Scope<'_>) -> MediaResponse {
         let mut all = scope.vars.clone();
         all.extend(vars);
@@ -52,7 +52,7 @@ impl Endpoint {
             .and_then(|name| spec.templates.get(name));
         let mut response = match (recipe, self.response.as_ref().or(shared)) {
             (Some(recipe), _) => {
-                // Thumbnails are no larger than they need to be.
+                // Thumbnails are not padded to a minimum size.
                 let bytes = scope.plan.and_then(|plan| plan.bytes);
                 let bytes = bytes.filter(|_| file.is_none_or(|file| file["file"] != "image"));
                 MediaResponse::file(recipe.media_type(), recipe.make(bytes))

@@ -1,5 +1,4 @@
-//! Chat in the tables: what a request asks of a model, and the model's output in the endpoint's format,
-//! complete or as a stream.
+//! Chat in the tables: the prompt that a request contains, and the model's output in the endpoint's format, complete or as a stream.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::chat_output::{ChatOutput, ChatPrompt};
 use crate::event_stream::{Answer, Event, EventStream, Form};
 use crate::rejection::OrRejected;
 
-/// A request to a model that is in order.
+/// An accepted chat request.
 pub(crate) struct ChatRequest {
     pub(crate) prompt: ChatPrompt,
     chat: &'static ChatSpec,
@@ -22,7 +21,7 @@ pub(crate) struct ChatRequest {
 impl ChatRequest {
     /// # Panics
     ///
-    /// The template of the tables gives no prompt.
+    /// If the template of the tables does not yield a prompt.
     pub(crate) fn new(chat: &'static ChatSpec, work: Work) -> Self {
         let prompt = serde_json::from_value(chat.prompt.render(&work.scope()));
         let prompt = prompt.unwrap_or_else(|error| panic!("a prompt of the tables: {error}"));
@@ -86,7 +85,7 @@ impl ChatSpec {
     }
 }
 
-/// The events of a stream, and how many stand before its marks.
+/// The events of a stream, and the number of events before its markers.
 #[derive(Default)]
 struct Written {
     events: Vec<Event>,

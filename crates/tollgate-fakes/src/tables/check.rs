@@ -1,4 +1,4 @@
-//! Checks rules and schemas, and writes the errors of what is rejected.
+//! Checks rules and schemas, and writes the errors of rejected requests.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
@@ -54,7 +54,7 @@ impl Rule {
         }
     }
 
-    /// The rejection; `rule` is its name if the rule has none.
+    /// Creates the rejection; `rule` is its name if the rule has none.
     pub(super) fn reject(
         &self,
         spec: &Spec,
@@ -79,7 +79,7 @@ impl Rule {
 }
 
 impl Spec {
-    /// The rejection with an error of [`Spec::errors`]. `vars` are known to its templates.
+    /// Creates the rejection with an error of [`Spec::errors`]. Its templates can use `vars`.
     pub(crate) fn reject(
         &self,
         error: &str,
@@ -128,7 +128,7 @@ impl Spec {
         )
     }
 
-    /// Checks a value against a schema; `path` is where it stands.
+    /// Checks a value against a schema; `path` is the path of the value.
     pub(crate) fn check_schema(
         &self,
         name: &str,
@@ -174,12 +174,12 @@ impl Spec {
         self.check_rules(rules, scope)
     }
 
-    /// An error of a request of which nothing more is known.
+    /// Creates the rejection of a request that was not parsed further.
     pub(crate) fn reject_request(&self, error: &str, request: &ReceivedRequest) -> Box<Rejection> {
         self.reject_with(error, &Value::Null, request)
     }
 
-    /// The same; the fields of `vars` are known to the templates of the error.
+    /// Like [`Spec::reject_request`]; the templates of the error can also use the fields of `vars`.
     pub(crate) fn reject_with(
         &self,
         error: &str,
@@ -216,7 +216,7 @@ impl Spec {
         Some(rejection)
     }
 
-    /// The body of an error; `id` is that of the response.
+    /// The body of an error; `id` is the id of the response.
     pub(crate) fn error_body(&self, rejection: &Rejection, id: &str) -> Value {
         let vars = json!({
             "status": rejection.status, "kind": rejection.kind, "code": rejection.code,
@@ -228,7 +228,7 @@ impl Spec {
             .render(&Scope::new(&vars, &Value::Null, &self.tables))
     }
 
-    /// Headers of every response.
+    /// The headers of every response.
     pub(crate) fn response_headers(&self, id: &str) -> Vec<(&'static str, String)> {
         let vars = Map::from_iter([("id".to_owned(), json!(id))]);
         let scope = Scope::new(&vars, &Value::Null, &self.tables);
@@ -246,7 +246,7 @@ fn all_headers(mut rejection: Rejection, spec: &ErrorSpec, scope: &Scope<'_>) ->
     Box::new(rejection)
 }
 
-/// A text that lives as long as the program; there are few different ones.
+/// Returns a text with the lifetime of the program; there are only few different texts.
 pub(crate) fn intern(text: &str) -> &'static str {
     static KNOWN: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,4 @@
-//! The endpoints in a provider's tables: requests that are answered at once, that start a task, or
-//! that are about tasks.
+//! The endpoints in a provider's tables: requests with an immediate response, requests that start a task, and requests about tasks.
 
 use serde::Deserialize;
 
@@ -13,45 +12,43 @@ use super::task::{About, ListTasks, StartTask};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Endpoint {
-    /// Methods and paths below the base path: `POST /videos/{id}/remix`; `{rest*}` takes several
-    /// segments.
+    /// Methods and paths below the base path: `POST /videos/{id}/remix`; `{rest*}` matches several segments.
     pub(super) routes: Vec<String>,
-    /// Of the requests on these routes, those that it is for.
+    /// The condition under which the endpoint handles a request on these routes.
     #[serde(default)]
     pub(super) when: Option<Expr>,
     /// Names for expressions.
     #[serde(default)]
     pub(super) define: Definitions,
-    /// The shared names that it uses, of [`super::spec::Spec::definitions`].
+    /// The name of the shared definitions that the endpoint uses, in [`super::spec::Spec::definitions`].
     #[serde(default)]
     pub(super) names: Option<String>,
-    /// Rules that come before the body is read.
+    /// Rules that are checked before the body is read.
     #[serde(default)]
     pub(super) before: Vec<Rule>,
-    /// The schema of the body, which must be there if this is.
+    /// The schema of the body. If it is set, a body is required.
     #[serde(default)]
     pub(super) schema: Option<String>,
-    /// Whether the body must be JSON, whatever it holds.
+    /// Whether the body must be JSON, with any content.
     #[serde(default)]
     pub(super) json: bool,
-    /// The schema of a body that is a form, if it may be one.
+    /// The schema of a `multipart/form-data` body, if the endpoint accepts one.
     #[serde(default)]
     pub(super) form_schema: Option<String>,
-    /// How paths are written here, if not as elsewhere.
+    /// The style of paths, if it differs from the provider's.
     #[serde(default)]
     pub(super) path_style: Option<PathStyle>,
-    /// Names for values, evaluated before the rules.
+    /// Names for values, which are evaluated before the rules.
     #[serde(default, rename = "let")]
     pub(super) bindings: Bindings,
     #[serde(default)]
     pub(super) rules: Vec<Rule>,
     #[serde(default)]
     pub(super) chat: Option<ChatSpec>,
-    /// Where directives may stand: the text of a request for media.
+    /// The text in which directives may occur, in a request for media.
     #[serde(default)]
     pub(super) text: Option<Expr>,
-    /// Whether the work that was asked for is rejected, by its `outcome`; only if it is blocked by
-    /// default.
+    /// Whether the requested work is rejected, depending on its `outcome`. By default only work with the outcome `blocked` is rejected.
     #[serde(default)]
     pub(super) rejects: Option<Expr>,
     #[serde(default)]
@@ -62,7 +59,7 @@ pub(crate) struct Endpoint {
     pub(super) list: Option<ListTasks>,
     #[serde(default)]
     pub(super) response: Option<Template>,
-    /// Or the template of [`super::spec::Spec::templates`].
+    /// The name of a template in [`super::spec::Spec::templates`], used instead of `response`.
     #[serde(default)]
     pub(super) template: Option<String>,
     /// The file that is the body of the response.
@@ -70,36 +67,36 @@ pub(crate) struct Endpoint {
     pub(super) file: Option<Expr>,
     #[serde(default)]
     pub(super) status: Option<Expr>,
-    /// The `Location` header.
+    /// The value of the `Location` header.
     #[serde(default)]
     pub(super) location: Option<Template>,
-    /// How long it takes until the response comes, in milliseconds.
+    /// The delay before the response is sent, in milliseconds.
     #[serde(default)]
     pub(super) hold: Option<Expr>,
 }
 
-/// How an endpoint chats. The templates know the model's `output`.
+/// How an endpoint generates chats. The templates can use the model's `output`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatSpec {
-    /// A [`crate::chat_output::ChatPrompt`] as JSON.
+    /// The template of a [`crate::chat_output::ChatPrompt`] as JSON.
     pub(super) prompt: Template,
-    /// A [`crate::event_stream::Form`]; null if the response is complete.
+    /// The [`crate::event_stream::Form`] of the stream; null if the response is complete.
     pub(super) stream: Expr,
-    /// What the provider rejects once the output is known.
+    /// Rules that are checked when the output is known.
     #[serde(default)]
     pub(super) rules: Vec<Rule>,
     #[serde(default, rename = "let")]
     pub(super) bindings: Bindings,
     pub(super) response: Template,
-    /// The events of a stream, in lists of any depth, without those that are null. A text is sent as it is,
-    /// but `$filler` is the place for more text, and `$end` the beginning of the end.
+    /// The events of a stream, in lists of any depth; null entries are skipped. A text is sent unchanged, except that `$filler` marks the position
+    /// for more text, and `$end` the beginning of the end.
     pub(super) events: Template,
-    /// What is sent of an event: it is `event`, its number `event_at`.
+    /// The template of what is sent for an event: the event is `event`, its number `event_at`.
     #[serde(default)]
     pub(super) frame: Option<Template>,
-    /// An event with more text.
+    /// The template of an event with more text.
     pub(super) filler: Template,
-    /// The event of an error; `first` if it comes before all others.
+    /// The template of an error event; `first` is true if it precedes all other events.
     pub(super) error: Template,
 }

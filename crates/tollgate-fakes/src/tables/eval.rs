@@ -97,7 +97,7 @@ fn binary<'a>(left: &'a Expr, op: &str, right: &'a Expr, scope: &Scope<'a>) -> C
     })
 }
 
-/// Calls a function. The first ones evaluate only what they need of their arguments, or evaluate it for each element of a list.
+/// Calls a function. The first ones evaluate only those of their arguments that they need, or evaluate them for each element of a list.
 fn call(name: &str, arguments: &[Expr], scope: &Scope<'_>) -> Value {
     match (name, arguments) {
         ("if", [condition, yes, no @ ..]) => {
@@ -141,7 +141,7 @@ fn over_list(name: &str, list: &[Value], each: &Expr, scope: &Scope<'_>) -> Valu
             let kept = list.iter().zip(results).filter(|(_, keep)| truthy(keep));
             kept.map(|(one, _)| one.clone()).collect()
         }
-        // The list in pieces: of elements with the same result; each begins where the result is true.
+        // Splits the list into pieces of elements with the same result; each piece begins where the result is true.
         _ => {
             let keys: Vec<Value> = results.collect();
             let begins = |at: usize| match name {
@@ -201,7 +201,7 @@ impl Template {
         }
     }
 
-    /// As a text: strings inside of it without quotes, null as nothing.
+    /// The value as a text: strings within the value without quotes, null as an empty text.
     pub(crate) fn text(&self, scope: &Scope<'_>) -> String {
         match self {
             Self::Text(pieces) => {
@@ -217,7 +217,7 @@ impl Template {
 }
 
 impl<'a> Scope<'a> {
-    /// The value of a name; null if nothing has it.
+    /// The value of a name; null if the name is not defined.
     pub(crate) fn get(&self, name: &str) -> Cow<'a, Value> {
         if let Some(value) = self.first.and_then(|first| first.get(name)) {
             return Cow::Borrowed(value);
@@ -296,7 +296,7 @@ mod tests {
                 .map_or_else(|| row[0].to_string(), str::to_owned);
             let value =
                 Expr::try_from(text).map(|expr| expr.value(&Scope::new(&vars, &body, &tables)));
-            // An expression that cannot be parsed has no value.
+            // An expression that cannot be parsed has no expected value.
             assert_eq!(value.ok().as_ref(), row.get(1), "{row}");
         }
     }

@@ -1,5 +1,5 @@
-//! The functions of the expressions, by name. Those that look at each element of a list are in [`super::eval`]:
-//! there `item` and `at` stand for the element and its number.
+//! The functions of the expressions, by name. Functions that evaluate an expression for each element of a list are in [`super::eval`]: in them,
+//! `item` and `at` are the element and its number.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::encoding;
 use crate::rng::hash;
 use crate::tokens::tokens;
 
-/// Calls a function with values. Unknown functions and arguments of another type give null.
+/// Calls a function with values. Unknown functions, and arguments of another type, return null.
 pub(super) fn call(name: &str, values: &[&Value], scope: &Scope<'_>) -> Value {
     of_values(name, values)
         .or_else(|| of_objects(name, values))
@@ -24,7 +24,7 @@ pub(super) fn call(name: &str, values: &[&Value], scope: &Scope<'_>) -> Value {
         .unwrap_or_default()
 }
 
-/// Texts, numbers and lists.
+/// Functions of texts, numbers and lists.
 fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
     let text = |at: usize| text_at(values, at);
     let first = *values.first()?;
@@ -105,7 +105,7 @@ fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
     })
 }
 
-/// Objects.
+/// Functions of objects.
 fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
     let first = *values.first()?;
     Some(match (name, values) {
@@ -130,7 +130,7 @@ fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
                 .collect()
         }
         ("in_camel_case", [_, except]) => in_camel_case(first, except),
-        // How many fields have this name, not counting what is inside of other fields.
+        // The number of fields with this name, not counting fields inside the excepted fields.
         ("count_fields", [_, Value::String(name), except]) => {
             json!(count_fields(first, name, &strings(except)))
         }
@@ -143,13 +143,13 @@ fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
             strings(names).into_iter().flat_map(images).collect()
         }
         ("containing", [_, Value::String(key)]) => {
-            // The longest name is meant where one is part of another.
+            // If one name is a part of another, the longest match is used.
             let entries = first.as_object()?.iter();
             let found = entries.filter(|(part, _)| key.contains(part.as_str()));
             let found = found.max_by_key(|(part, _)| part.len());
             found.map_or(Value::Null, |(_, entry)| entry.clone())
         }
-        // The names of a table whose lists have this value.
+        // The names in a table whose lists contain this value.
         ("listing", [Value::Object(table), value]) => {
             let listing = table
                 .iter()
@@ -188,7 +188,7 @@ fn count_fields(value: &Value, name: &str, except: &[&str]) -> usize {
     }
 }
 
-/// Hundredths of a percent in `25.00%`.
+/// Parses a percentage such as `25.00%` to hundredths of a percent.
 fn hundredths(text: &str) -> Option<u32> {
     let (percent, part) = text.strip_suffix('%')?.split_once('.')?;
     let percent: u32 = percent.parse().ok().filter(|percent| *percent <= 100)?;
@@ -196,7 +196,7 @@ fn hundredths(text: &str) -> Option<u32> {
     Some(percent * 100 + part)
 }
 
-/// Headers and query of the request.
+/// Functions that read headers and query of the request.
 fn of_request(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
     let key = text_at(values, 0);
     let request = scope.request?;
@@ -204,13 +204,13 @@ fn of_request(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value>
         "header" => json!(request.header(key)),
         "query" => json!(request.query_value(key)),
         "queries" => json!(request.query_values(key)),
-        // The token of the `Authorization` header with this scheme.
+        // The token of the `Authorization` header, if it has this scheme.
         "authorization" => json!(request.authorization(key)),
         _ => return None,
     })
 }
 
-/// What only a request that is being answered can reach: new ids, files, its task's plan.
+/// Functions that are available only while the response is generated: new ids, files, the plan of the task.
 fn of_context(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
     match (name, values) {
         ("good", [requested]) => {

@@ -1,4 +1,4 @@
-//! The functions of the expressions for sizes, images in requests and generated files.
+//! Functions of the expressions for sizes, images in requests and generated files.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn of_pair(size: (u32, u32)) -> Value {
     json!({"width": size.0, "height": size.1})
 }
 
-/// Sizes in pixels, as objects of `width` and `height`.
+/// Functions of sizes in pixels, as objects of `width` and `height`.
 pub(super) fn of_sizes(name: &str, values: &[&Value]) -> Option<Value> {
     let text = |at: usize| text_at(values, at);
     let first = *values.first()?;
@@ -40,13 +40,13 @@ fn of_image(image: image_input::Image) -> Value {
     image.unwrap_or_else(|(rule, problem)| json!({"rule": rule, "problem": problem}))
 }
 
-/// An image file that a form holds.
+/// Reads an image file in a form.
 pub(crate) fn of_part(bytes: &[u8], declared: &str) -> Value {
     let image = image_input::read(bytes);
     of_image(image.and_then(|image| image_input::declared_as(declared, image)))
 }
 
-/// Images in requests; files that are made, which [`FileRecipe`] reads back.
+/// Functions of images in requests, and of generated files, whose descriptions [`FileRecipe`] reads back.
 pub(super) fn of_media(name: &str, values: &[&Value]) -> Option<Value> {
     let text = |at: usize| text_at(values, at);
     Some(match (name, values) {
@@ -62,7 +62,7 @@ pub(super) fn of_media(name: &str, values: &[&Value]) -> Option<Value> {
             let bytes = encoding::decode_any(text(0)).unwrap_or_default();
             of_part(&bytes, text(1))
         }
-        // What base64 holds, of the standard alphabet or of either; null if it is none.
+        // The content of base64, of the standard alphabet or of either; null if it is not base64.
         ("blob", _) => blob(encoding::decode(text(0))?),
         ("any_blob", _) => blob(encoding::decode_any(text(0))?),
         ("data_uri", _) => {
@@ -90,7 +90,7 @@ pub(super) fn of_media(name: &str, values: &[&Value]) -> Option<Value> {
     })
 }
 
-/// The type of bytes, their number, and how they begin, if that is text.
+/// The type of bytes, their number, and their beginning if it is text.
 fn blob(bytes: Vec<u8>) -> Value {
     let begin = std::str::from_utf8(&bytes[..bytes.len().min(16)]).ok();
     json!({"type": encoding::sniff(&bytes), "bytes": bytes.len(), "begin": begin})

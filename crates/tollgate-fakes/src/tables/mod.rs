@@ -1,4 +1,4 @@
-//! The engine that reads the tables of a provider: what it accepts, rejects and answers.
+//! The engine that interprets the tables of a provider: which requests it accepts or rejects, and its responses.
 
 mod answer;
 pub(crate) mod chat;

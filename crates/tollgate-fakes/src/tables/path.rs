@@ -1,9 +1,9 @@
-//! Paths to the fields of a request, written as each provider writes them.
+//! Paths to the fields of a request, in the style of each provider.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a provider writes a path, and whether it also takes names in snake case.
+/// The style in which a provider writes a path, and whether it also accepts names in snake case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum PathStyle {
@@ -12,7 +12,7 @@ pub(crate) enum PathStyle {
     Brackets,
     /// `messages.0.content`
     Dots,
-    /// `generation_config.stop_sequences[0]`, and both spellings are read.
+    /// `generation_config.stop_sequences[0]`; both spellings of names are accepted.
     Snake,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct JsonPath {
 }
 
 impl JsonPath {
-    /// The path that is written so; the root if the text is empty.
+    /// The path with that text; the root if the text is empty.
     pub(crate) fn new(style: PathStyle, text: String) -> Self {
         Self { style, text }
     }
@@ -47,7 +47,7 @@ impl JsonPath {
     }
 }
 
-/// `stopSequences` as `stop_sequences`.
+/// Converts `stopSequences` to `stop_sequences`.
 pub(crate) fn snake(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 4);
     for c in name.chars() {
@@ -59,7 +59,7 @@ pub(crate) fn snake(name: &str) -> String {
     text
 }
 
-/// `stop_sequences` as `stopSequences`.
+/// Converts `stop_sequences` to `stopSequences`.
 pub(crate) fn camel(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();
@@ -70,7 +70,7 @@ pub(crate) fn camel(name: &str) -> String {
     })
 }
 
-/// The value with the names of its fields in camel case, but not inside of the fields `except`.
+/// The value with the names of its fields in camel case, except inside the fields `except`.
 pub(crate) fn in_camel_case(value: &Value, except: &Value) -> Value {
     match value {
         Value::Object(object) => {

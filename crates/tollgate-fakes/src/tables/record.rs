@@ -1,4 +1,4 @@
-//! How the state of a task is written.
+//! Writes the state of a task as the provider does.
 
 use serde_json::{Map, Value, json};
 
@@ -66,7 +66,7 @@ pub(crate) fn state_of(phase: TaskState) -> &'static str {
     }
 }
 
-/// What expressions know of a task: what was kept of its request, and its state.
+/// The variables that describe a task for expressions: the stored values of its request, and its state.
 pub(crate) fn task_vars(
     task: &Task,
     phase: TaskState,

@@ -1,4 +1,4 @@
-//! Checks a request to an endpoint, and says how it is answered.
+//! Checks a request to an endpoint, and determines its kind of response.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::media_context::{MediaContext, MediaRequest};
 use crate::rejection::OrRejected;
 use crate::request::ReceivedRequest;
 
-/// A request in order, and how it is answered.
+/// An accepted request, by its kind of response.
 pub(crate) enum Accepted {
-    /// With a value that no model generates.
+    /// The response is a fixed value that no model generates.
     Fixed(Value),
     Chat(Box<ChatRequest>),
     Media(MediaRequest),
 }
 
 impl Endpoint {
-    /// Checks a request, and says how it is answered.
+    /// Checks a request, and determines its kind of response.
     pub(crate) fn read(
         &'static self,
         spec: &'static Spec,
@@ -79,7 +79,7 @@ impl Endpoint {
         }))
     }
 
-    /// Checks the body of a request, if there has to be one. Gives the fields of a form with their types.
+    /// Checks the body of a request, if one is required. Returns the fields of a form with their types.
     fn read_body(&self, work: &Work) -> OrRejected<Option<Value>> {
         if !self.json && self.schema.is_none() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Which endpoint a request is for: methods and paths with variables.
+//! Finds the endpoint for a request: methods and paths with variables.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::endpoint::Endpoint;
 use super::scope::Scope;
 use super::spec::Spec;
 
-/// The variables of a path, if it has this pattern.
+/// The variables of a path, if it matches this pattern.
 fn match_path(pattern: &str, path: &str) -> Option<Map<String, Value>> {
     let mut vars = Map::new();
     let mut segments = path.split('/');
@@ -45,7 +45,7 @@ fn match_segment(pattern: &str, text: &str, vars: &mut Map<String, Value>) -> Op
 }
 
 impl Spec {
-    /// The endpoint of a request, and the variables in its path.
+    /// The endpoint for a request, and the variables in its path.
     pub(crate) fn route(
         &self,
         method: &str,
@@ -72,7 +72,7 @@ impl Spec {
         })
     }
 
-    /// Whether the path is that of an endpoint, if only with another method.
+    /// Whether an endpoint has the path, with any method.
     pub(crate) fn has_path(&self, path: &str) -> bool {
         let path = path
             .strip_prefix(self.base_path.as_str())

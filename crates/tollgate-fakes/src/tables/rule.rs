@@ -1,28 +1,28 @@
-//! Rules: what a provider rejects, and with which error.
+//! Rules: the conditions under which a provider rejects a request, and the errors.
 
 use serde::Deserialize;
 
 use super::scope::Bindings;
 use super::syntax::{Expr, Template};
 
-/// A rejection: it is made if the condition holds.
+/// A rule: the request is rejected if the condition is true or absent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
-    /// Its name, shown in the header `x-fake-rule`.
+    /// The name of the rule, returned in the header `x-fake-rule`.
     #[serde(default)]
     pub(super) rule: Option<Template>,
-    /// Checked for each element of this list.
+    /// A list; the rule is checked for each of its elements.
     #[serde(default, rename = "in")]
     pub(super) list: Option<Expr>,
-    /// The name of the element; `item` if there is none.
+    /// The name of the element in expressions; `item` if this is not set.
     #[serde(default, rename = "as")]
     pub(super) element: Option<String>,
     #[serde(default, rename = "let")]
     pub(super) bindings: Bindings,
     #[serde(default, rename = "if")]
     pub(super) condition: Option<Expr>,
-    /// The error in [`super::spec::Spec::errors`]; `invalid` if none is named.
+    /// The error in [`super::spec::Spec::errors`]; `invalid` if this is not set.
     #[serde(default)]
     pub(super) error: Option<String>,
     #[serde(default)]
@@ -31,17 +31,17 @@ pub(crate) struct Rule {
     pub(super) param: Option<Template>,
     #[serde(default)]
     pub(super) message: Option<Template>,
-    /// Instead of a rejection: rules of [`super::spec::Spec::rules`].
+    /// The name of rules in [`super::spec::Spec::rules`] that are checked instead of rejecting.
     #[serde(default, rename = "use")]
     pub(super) rules: Option<String>,
-    /// Instead of a rejection: a schema that `of` must fit, which has the path `at`.
+    /// A schema that is checked instead of rejecting: for the value of `of`, whose path is `at`.
     #[serde(default)]
     pub(super) schema: Option<Template>,
     #[serde(default)]
     pub(super) of: Option<Expr>,
     #[serde(default)]
     pub(super) at: Option<Template>,
-    /// Whether it says how the work went, and nothing that the request did wrong.
+    /// Whether the rule reports the outcome of the work rather than an error in the request.
     #[serde(default)]
     pub(super) outcome: bool,
 }

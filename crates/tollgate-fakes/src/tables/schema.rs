@@ -1,10 +1,9 @@
-//! Schemas of JSON objects: which fields they have and what these hold. What does not fit is a
-//! [`Violation`], which each provider puts into its own words.
+//! Schemas of JSON objects: their fields and the values of these. A value that does not match is a [`Violation`], which each provider reports in its
+//! own words.
 //!
-//! A field is written `name = "KIND"`, or `"required KIND"`. The kinds: `any`, `bool`, `string`,
-//! `string <= 64` (characters), `int`, `int 1..10`, `number 0..2`, `object`, `array`, `(a|b|c)` (one of
-//! these texts), `@name` (another schema), `[KIND]`, `[KIND] <= 4` (elements), `KIND or KIND` (the
-//! first one of the value's JSON type decides). `"@include" = "name"` takes the fields of another.
+//! A field is written `name = "KIND"`, or `"required KIND"`. The kinds: `any`, `bool`, `string`, `string <= 64` (characters), `int`, `int 1..10`,
+//! `number 0..2`, `object`, `array`, `(a|b|c)` (one of these texts), `@name` (another schema), `[KIND]`, `[KIND] <= 4` (elements), `KIND or KIND`
+//! (the first one with the value's JSON type is used). `"@include" = "name"` includes the fields of another schema.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::path::{JsonPath, PathStyle, camel};
 use super::values::number;
 
-/// What a value may be. `null` stands for an absent field everywhere.
+/// The kind of a value. `null` counts as an absent field everywhere.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Any,
@@ -30,7 +29,7 @@ pub(crate) enum Kind {
     Either(Vec<Kind>),
 }
 
-/// What an object may hold.
+/// The fields that an object may have.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "Map<String, Value>")]
 pub(crate) struct Schema {
@@ -41,7 +40,7 @@ pub(crate) struct Schema {
 
 pub(crate) type Schemas = HashMap<String, Schema>;
 
-/// What does not fit, and where.
+/// A value that does not match the schema, and its path.
 #[derive(Debug)]
 pub(crate) struct Violation {
     pub(crate) path: JsonPath,
@@ -64,7 +63,7 @@ pub(crate) enum ViolationKind {
     TooLarge {
         max: usize,
         count: usize,
-        /// Characters or entries.
+        /// The unit of `max` and `count`: characters or entries.
         unit: &'static str,
     },
 }
@@ -110,7 +109,7 @@ impl Schema {
         names
     }
 
-    /// The kind of a field, also if it is written in snake case where both spellings are read.
+    /// The kind of a field. In a style with both spellings, the name may also be in snake case.
     pub(crate) fn field(&self, key: &str, style: PathStyle, schemas: &Schemas) -> Option<Kind> {
         let other = || match style {
             PathStyle::Snake if key.contains('_') => self.find(&camel(key), schemas),
@@ -223,7 +222,7 @@ impl Kind {
         }
     }
 
-    /// Whether the value has the JSON type that this kind wants.
+    /// Whether the value has the JSON type of this kind.
     fn has_type_of(&self, value: &Value) -> bool {
         match self {
             Self::Any | Self::Either(_) => true,
@@ -269,7 +268,7 @@ fn range(n: f64, low: f64, high: f64, path: &JsonPath) -> Fit {
     fail(path, ViolationKind::Outside { limit, below })
 }
 
-/// An integer; where both spellings of names are read, also one that is written as 40.0.
+/// An integer. In a style with both spellings of names, a number such as 40.0 is accepted too.
 fn integer(value: &Value, style: PathStyle) -> Option<i64> {
     let round = |n: f64| (style == PathStyle::Snake && n.fract() == 0.0).then_some(n as i64);
     value.as_i64().or_else(|| value.as_f64().and_then(round))
@@ -289,7 +288,7 @@ fn type_mismatch(expected: &'static str, value: &Value, path: &JsonPath) -> Fit 
 }
 
 impl Violation {
-    /// The name of the rule that is broken.
+    /// The name of the broken rule.
     pub(crate) fn rule(&self) -> &'static str {
         match self.kind {
             ViolationKind::Unknown(_) => "unknown-field",
@@ -304,8 +303,7 @@ impl Violation {
         }
     }
 
-    /// What the messages of the providers are made of; `text` is a message for those whose own words
-    /// are not known.
+    /// The variables for the messages of the providers; `text` is a message for providers whose own message is not known.
     pub(crate) fn vars(&self) -> Map<String, Value> {
         let at = self.path.text.clone();
         let field = match &self.kind {
@@ -345,7 +343,7 @@ impl Violation {
     }
 }
 
-/// A field that is there and not null, in either spelling of its name.
+/// A field that is present and not null, under either spelling of its name.
 fn field<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
     let found = value.get(name).or_else(|| {
         let mixed = name.bytes().any(|b| b.is_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! What the names in an expression stand for.
+//! The scope of an expression: the values of the names that it uses.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -13,10 +13,10 @@ use crate::media_context::MediaContext;
 use crate::request::ReceivedRequest;
 use crate::work_plan::WorkPlan;
 
-/// Named expressions, evaluated when they are used.
+/// Named expressions, which are evaluated when they are used.
 pub(crate) type Definitions = BTreeMap<String, Expr>;
 
-/// Named expressions, evaluated once, each with the names before it: `["NAME = EXPRESSION", …]`.
+/// Named expressions, each evaluated once, with access to the names before it: `["NAME = EXPRESSION", …]`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "Vec<String>")]
 pub(crate) struct Bindings(pub(super) Vec<(String, Expr)>);
@@ -44,7 +44,7 @@ impl Bindings {
     }
 }
 
-/// A value with a name of its own: an element of a list with its number, or a binding.
+/// A named value: an element of a list with its number, or a binding.
 pub(crate) struct Local<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a Value,
@@ -52,25 +52,24 @@ pub(crate) struct Local<'a> {
     pub(super) outer: Option<&'a Local<'a>>,
 }
 
-/// The names that an expression can use. The first that has one wins: `first`, locals, `vars`, `definitions`, the
-/// fields of the body, `tables`.
+/// The names that an expression can use. Each is looked up in this order: `first`, locals, `vars`, `definitions`, the fields of the body, `tables`.
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) vars: &'a Map<String, Value>,
     pub(crate) definitions: Option<&'a Definitions>,
-    /// Those that several endpoints share.
+    /// Definitions that several endpoints share.
     pub(crate) shared: Option<&'a Definitions>,
     pub(crate) body: &'a Value,
     pub(crate) tables: &'a Map<String, Value>,
     pub(crate) request: Option<&'a ReceivedRequest>,
-    /// What a request reaches while it is answered; `None` while it is checked.
+    /// The state that is available while the response is generated; `None` while the request is checked.
     pub(crate) context: Option<&'a MediaContext<'a>>,
-    /// How the work goes: that of the request, or of the task that it is about.
+    /// The plan of the work: that of the request, or of the task that it is about.
     pub(crate) plan: Option<&'a WorkPlan>,
-    /// The number of the first file that is made.
+    /// The number of the first generated file.
     pub(crate) number: u64,
     pub(crate) local: Option<&'a Local<'a>>,
-    /// Names that win over all others.
+    /// Names that take precedence over all others.
     pub(crate) first: Option<&'a Map<String, Value>>,
 }
 
@@ -95,7 +94,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What every expression can use: `now`, `path`, `files`, `polls` and the like.
+    /// Names that every expression can use: `now`, `path`, `files`, `polls` and so on.
     pub(super) fn built_in(&self, name: &str) -> Option<Value> {
         Some(match name {
             "now" => json!(clock::milliseconds(SystemTime::now())),

@@ -17,9 +17,9 @@ use super::task::Record;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Spec {
-    /// What a channel's base URL has after the host.
+    /// The path of a channel's base URL.
     pub(crate) base_path: String,
-    /// The key of a request; `authorization('Bearer')` if this does not say.
+    /// The expression for the key of a request; `authorization('Bearer')` if this is not set.
     #[serde(default)]
     pub(crate) key: Option<Expr>,
     /// Whether the key can be a signed token ([`crate::signed_token`]).
@@ -31,9 +31,9 @@ pub(crate) struct Spec {
     pub(crate) headers: BTreeMap<String, Template>,
     pub(crate) error_body: Template,
     pub(crate) errors: HashMap<String, ErrorSpec>,
-    /// The errors of schema violations, by their rules; `default` for the others.
+    /// The errors of schema violations, by the names of their rules; `default` for the others.
     pub(crate) violations: HashMap<String, Rule>,
-    /// What the provider knows of its models, states and the like.
+    /// The provider's data, such as its models and states.
     #[serde(default)]
     pub(crate) tables: Map<String, Value>,
     #[serde(default)]
@@ -44,7 +44,7 @@ pub(crate) struct Spec {
     /// Rules that several endpoints or other rules use.
     #[serde(default)]
     pub(crate) rules: HashMap<String, Vec<Rule>>,
-    /// Responses that several endpoints give.
+    /// Responses that several endpoints use.
     #[serde(default)]
     pub(crate) templates: HashMap<String, Template>,
     #[serde(default)]
@@ -53,11 +53,11 @@ pub(crate) struct Spec {
     pub(crate) endpoints: Vec<Endpoint>,
 }
 
-/// An error. The templates know what the rule gives: `message`, `param`, `code`.
+/// An error. Its templates can use the values of the rule: `message`, `param`, `code`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorSpec {
-    /// The rule, if none rejects with it.
+    /// The name of the rule if the rejecting rule has none.
     #[serde(default)]
     pub(super) rule: Option<Template>,
     pub(super) status: StatusSpec,
@@ -87,7 +87,7 @@ impl Spec {
     ///
     /// # Panics
     ///
-    /// The file, which is part of the program, is not in order.
+    /// If the file, which is part of the program, is invalid.
     pub(crate) fn read(text: &str) -> Self {
         let read: Result<Self, _> = toml::from_str(text);
         read.unwrap_or_else(|error| panic!("a provider's tables: {error}"))

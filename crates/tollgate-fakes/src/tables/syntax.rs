@@ -1,12 +1,11 @@
-//! The expressions and templates in the tables of the providers, parsed. Expressions are conditions of
-//! rules, computed values, and the placeholders of templates; their functions are in [`super::functions`].
+//! Parses the expressions and templates in the tables of the providers. Expressions are conditions of rules, computed values, and the placeholders of
+//! templates; their functions are in [`super::functions`].
 //!
-//! A template is JSON with placeholders: responses, error bodies, messages.
+//! A template is JSON with placeholders; templates define responses, error bodies and messages.
 //!
-//! A text `"{expression}"` is replaced by the value; inside of a longer text values are written out.
-//! A field `"name?"` is left out if its value is null. The fields of `"$if expression": {…}` are there
-//! if it holds. A list `["$for NAME in LIST", element]` has the element once for each of the list, which is
-//! NAME and has the number NAME_at; without `NAME in` they are `item` and `at`.
+//! A text `"{expression}"` is replaced by the value; inside a longer text, values are inserted as text. A field `"name?"` is omitted if its value is
+//! null. The fields of `"$if expression": {…}` are included if the expression is true. A list `["$for NAME in LIST", element]` contains the element
+//! once for each entry of the list, which is called NAME and whose number is NAME_at; without `NAME in` they are called `item` and `at`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -25,7 +24,7 @@ pub(crate) enum Expr {
     Not(Box<Expr>),
     Binary(Box<Expr>, Operator, Box<Expr>),
     Call(String, Vec<Expr>),
-    /// A complete text that is JSON is a template.
+    /// A template, for a complete text that is JSON.
     Template(Box<Template>),
 }
 
@@ -43,7 +42,7 @@ const LEVELS: &[&[&str]] = &[
     &["*", "/", "%"],
 ];
 
-/// The level above which `not` binds.
+/// The level of operators from which `not` binds more tightly.
 const NOT_LEVEL: usize = 2;
 
 impl TryFrom<String> for Expr {
@@ -77,7 +76,7 @@ pub(crate) enum Template {
     Expr(Expr),
     Text(Vec<Piece>),
     List(Vec<Template>),
-    /// The name of an element, the list, what stands for the element.
+    /// Repeats a template: the name of an element, the list, the template of an element.
     Each(String, Expr, Box<Template>),
     Object(Vec<(Key, Template)>),
 }
@@ -91,9 +90,9 @@ pub(crate) enum Piece {
 #[derive(Debug, Clone)]
 pub(crate) enum Key {
     Always(String),
-    /// Only if the value is not null.
+    /// A field that is omitted if its value is null.
     NotNull(String),
-    /// The fields of the value, if this holds.
+    /// Fields that are included if this expression is true.
     If(Expr),
 }
 
@@ -176,7 +175,7 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Takes an operator or a mark if it comes next; words only if they end there.
+    /// Consumes an operator or a mark if it comes next; a word only if it ends there.
     fn take(&mut self, mark: &str) -> bool {
         let Some(rest) = self.rest.trim_start().strip_prefix(mark) else {
             return false;

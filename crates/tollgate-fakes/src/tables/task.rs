@@ -1,5 +1,4 @@
-//! The tasks in a provider's tables: how requests start them, ask about them and list them, and how
-//! their state is written.
+//! The tasks in a provider's tables: how requests start, read and list them, and how their state is written.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +14,13 @@ use crate::directive::Stage;
 #[serde(deny_unknown_fields)]
 pub(crate) struct StartTask {
     pub(crate) id: Expr,
-    /// What is kept of the request.
+    /// The values of the request that are stored with the task.
     #[serde(default)]
     pub(crate) keep: BTreeMap<String, Template>,
-    /// The client's own id, which must be new.
+    /// The client's own id of the task, which must be new.
     #[serde(default)]
     pub(crate) external_id: Option<Expr>,
-    /// Whether the response shows the end of the task already.
+    /// Whether the response already contains the end of the task.
     #[serde(default)]
     pub(crate) ended: Option<Expr>,
     #[serde(default)]
@@ -34,10 +33,10 @@ pub(crate) struct StartTask {
 pub(crate) struct About {
     pub(crate) stage: Stage,
     pub(crate) id: Expr,
-    /// Which tasks it finds, beside their ids.
+    /// A condition that the task must satisfy in addition to having the id.
     #[serde(default, rename = "where")]
     pub(crate) filter: Option<Expr>,
-    /// The error if there is no such task; `task-missing` if none is named.
+    /// The error if there is no such task; `task-missing` if this is not set.
     #[serde(default)]
     pub(crate) missing_error: Option<String>,
     /// The response if there is no such task, instead of an error.
@@ -47,7 +46,7 @@ pub(crate) struct About {
     pub(crate) missing_status: Option<u16>,
     #[serde(default)]
     pub(crate) rules: Vec<Rule>,
-    /// By the task's state: `cancel` or `remove`.
+    /// The action by the task's state: `cancel` or `remove`.
     #[serde(default)]
     pub(crate) actions: BTreeMap<String, String>,
     #[serde(default)]
@@ -58,13 +57,13 @@ pub(crate) struct About {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListTasks {
-    /// The ids that are asked for; all if it is null.
+    /// The requested ids; all tasks if it is null.
     #[serde(default)]
     pub(crate) ids: Option<Expr>,
-    /// Whether they are the client's own ids.
+    /// Whether `ids` are the client's own ids.
     #[serde(default)]
     pub(crate) external: Option<Expr>,
-    /// Which records are in the list: they are `item`.
+    /// The condition for a record to be in the list; the record is `item`.
     #[serde(default, rename = "where")]
     pub(crate) filter: Option<Expr>,
     pub(crate) record: String,
@@ -76,13 +75,13 @@ pub(crate) struct ListTasks {
     pub(crate) page_size: Option<Expr>,
 }
 
-/// How the state of a task is written.
+/// The template of the state of a task.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Record {
     #[serde(default)]
     pub(crate) define: Definitions,
-    /// The files of a task that has succeeded; `links` lead to them.
+    /// The files of a task that has succeeded; `links` are the links to them.
     #[serde(default)]
     pub(crate) results: Option<Expr>,
     pub(crate) body: Template,

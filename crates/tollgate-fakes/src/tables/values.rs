@@ -1,4 +1,4 @@
-//! What the expressions do with JSON values, whatever they stand for.
+//! Operations of the expressions on JSON values.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ pub(crate) fn truthy(value: &Value) -> bool {
     !matches!(value, Value::Null | Value::Bool(false))
 }
 
-/// A value as text: a string without quotes, null as nothing.
+/// A value as text: a string without quotes, null as an empty text.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -23,7 +23,7 @@ pub(crate) fn equal(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// A number as JSON, an integer if it is one.
+/// A number as JSON; an integer if it is whole.
 pub(crate) fn number(n: f64) -> Value {
     if n.fract() == 0.0 && n.abs() < 9e15 {
         json!(n as i64)
@@ -32,7 +32,7 @@ pub(crate) fn number(n: f64) -> Value {
     }
 }
 
-/// The elements of a list; of one value a list of it, of null none.
+/// The elements of a list. A single value is treated as a list of one, null as an empty list.
 pub(crate) fn elements(value: &Value) -> &[Value] {
     match value {
         Value::Array(list) => list,
@@ -46,7 +46,7 @@ pub(crate) fn strings(value: &Value) -> Vec<&str> {
     elements(value).iter().filter_map(Value::as_str).collect()
 }
 
-/// An argument that is a text; empty if it is none.
+/// An argument that is a text; empty if it is not a text.
 pub(crate) fn text_at<'a>(values: &[&'a Value], at: usize) -> &'a str {
     values
         .get(at)
@@ -54,12 +54,12 @@ pub(crate) fn text_at<'a>(values: &[&'a Value], at: usize) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Letters, digits, `_` and `-`, at least one of them.
+/// Whether the text consists of letters, digits, `_` and `-`, at least one of them.
 pub(crate) fn is_name(text: &str) -> bool {
     consists_of(text, "_-")
 }
 
-/// Letters, digits and other characters, at least one of them.
+/// Whether the text consists of letters, digits and `others`, at least one of them.
 pub(crate) fn consists_of(text: &str, others: &str) -> bool {
     let legal = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     !text.is_empty() && text.chars().all(legal)

@@ -1,4 +1,4 @@
-//! A request to an endpoint while it is checked and answered.
+//! A request to an endpoint while it is checked and its response is generated.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use super::scope::{Bindings, Scope};
 use super::spec::Spec;
 use crate::request::ReceivedRequest;
 
-/// A request to an endpoint, and what is known of it.
+/// A request to an endpoint, and the values derived from it.
 #[derive(Clone)]
 pub(crate) struct Work {
     pub(crate) spec: &'static Spec,
     pub(super) endpoint: &'static Endpoint,
     pub(super) request: Arc<ReceivedRequest>,
-    /// The fields of a form.
+    /// The fields of the body, if it is a form.
     pub(super) form: Option<Value>,
     pub(crate) vars: Map<String, Value>,
-    /// Different for every request of the process, once it is answered.
+    /// A number that is unique among the requests of the process; set when the response is generated.
     pub(crate) number: u64,
 }
 

@@ -1,11 +1,9 @@
-//! The tables of the providers: requests that they accept and that they reject, in `tests/cases`.
+//! Tests the tables of the providers: requests that they accept and that they reject, in `tests/cases`.
 //!
-//! A line of `PROVIDER.jsonl` is a request with the status of its response and the rule that rejects it
-//! (200 and none, or 400, if the line does not say). A line of `responses.jsonl` has the complete response,
-//! with `*` for ids; `TOLLGATE_BLESS=1` records it anew. A line of `flows.jsonl` starts a task and then
-//! says what each request about it is answered with: fields, a rule, or a status. In texts
-//! `<png 40x40>` stands for an image in base64, `<png 40x40 9000>` for one of so many bytes,
-//! `<text 9>` for so many letters.
+//! A line of `PROVIDER.jsonl` is a request with the status of its response and the rule that rejects it (200 and no rule, or 400, if the line has
+//! none). A line of `responses.jsonl` has the complete response, with `*` for ids; `TOLLGATE_BLESS=1` updates it. A line of `flows.jsonl` starts a
+//! task and lists the expected response to each request about it: fields, a rule, or a status. In texts `<png 40x40>` is replaced by an image in
+//! base64, `<png 40x40 9000>` by one of that many bytes, `<text 9>` by that many letters.
 
 use std::collections::HashMap;
 use std::io::Cursor;
@@ -19,7 +17,7 @@ use tollgate_fakes::{Fake, Options, Provider};
 
 use crate::client::{Headers, Reply, headers_of, send};
 
-/// The bytes that a placeholder stands for.
+/// The bytes that replace a placeholder.
 fn expand(placeholder: &str) -> Option<Vec<u8>> {
     let inner = placeholder.strip_prefix('<')?.strip_suffix('>')?;
     let mut words = inner.split(' ');
@@ -72,7 +70,7 @@ fn expanded(value: &Value) -> Value {
     }
 }
 
-/// A body of `multipart/form-data`; a part is its name and text, or its name, type and placeholder.
+/// A body of `multipart/form-data`; each part is given as its name and text, or its name, type and placeholder.
 fn form(parts: &Value) -> Vec<u8> {
     let mut body = Vec::new();
     for part in parts.as_array().expect("parts") {
@@ -150,8 +148,7 @@ async fn check(provider: Provider, lines: &str) {
     }
 }
 
-/// The text with `*` for ids: 16 hexadecimal digits or more, the numbers of requests, and base64 of `sig_fake_`
-/// with an id.
+/// The text with ids replaced by `*`: 16 hexadecimal digits or more, the numbers of requests, and base64 of `sig_fake_` with an id.
 fn without_ids(text: &str) -> String {
     let mut signed = text.split("c2lnX2Zha2Vf");
     let first = signed.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A client for the tests: one fake, and one connection for each request to it.
+//! A client for the tests: one fake, and a new connection for each request to it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: hyper::HeaderMap,
     pub(crate) pieces: Vec<Bytes>,
-    /// What ended the body before its end.
+    /// The error that ended the body early.
     pub(crate) error: Option<hyper::Error>,
 }
 
@@ -44,7 +44,7 @@ impl Reply {
     }
 }
 
-/// The headers of a request that is let in.
+/// The headers of a request that the provider accepts.
 pub(crate) fn headers_of(provider: Provider) -> Headers {
     let headers: &[(&str, &str)] = match provider {
         Provider::Anthropic => &[("x-api-key", "k"), ("anthropic-version", "2023-06-01")],
@@ -79,7 +79,7 @@ impl Client {
         read(self.open(path, body).await?).await
     }
 
-    /// Posts and gives the response while it comes.
+    /// Sends a POST request and returns the response while its body arrives.
     pub(crate) async fn open(
         &self,
         path: &str,
@@ -104,7 +104,7 @@ impl Client {
         self.send("GET", path).await
     }
 
-    /// Follows a link of the fake's own, without a key.
+    /// Requests a link to the fake, without a key.
     pub(crate) async fn fetch(&self, link: &Value) -> Reply {
         let origin = format!("http://{}", self.fake.address());
         let path = link.as_str().and_then(|link| link.strip_prefix(&origin));
@@ -154,7 +154,7 @@ async fn open(
 ) -> Result<hyper::Response<Incoming>, hyper::Error> {
     let stream = TcpStream::connect(address).await.expect("the fake listens");
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // The connection's own error is that of the request too.
+    // An error of the connection is also returned by the request.
     tokio::spawn(async move { connection.await.unwrap_or_default() });
     let mut request = Request::builder()
         .method(method)
@@ -217,7 +217,7 @@ impl Exchange {
         lines.map(exchange).collect()
     }
 
-    /// The body with this text.
+    /// The body with this text as prompt.
     pub(crate) fn body(&self, text: &str) -> Value {
         serde_json::from_str(&self.body.replace("TEXT", text)).expect("a body")
     }

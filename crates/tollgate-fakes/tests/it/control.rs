@@ -1,4 +1,4 @@
-//! How tests control a fake, and what it reports to them.
+//! Tests how tests control a fake, and what the fake reports to them.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
@@ -144,7 +144,7 @@ async fn prepared_answers_have_the_requested_size() {
 
 #[test]
 fn the_program_prints_where_it_listens() {
-    // Read here, not at compile time: a shell stands between cargo and rustc, and passes on no such name.
+    // Read at run time, not at compile time: a shell between cargo and rustc does not pass on a variable with such a name.
     let program = std::env::var_os("CARGO_BIN_EXE_tollgate-fakes").expect("cargo says where it is");
     for (provider, end) in [("openai", "/v1\n"), ("gemini", "\n")] {
         let arguments = [

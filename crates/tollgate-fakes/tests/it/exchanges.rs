@@ -1,4 +1,4 @@
-//! Exchanges that break, never end or are sent in an odd way, in every chat format; and lost responses.
+//! Tests exchanges that break, never end or are sent in an unusual way, in every chat format; and lost responses.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of the fakes: the engine, and rows of requests with what becomes of them.
+//! Tests of the fakes: the engine, and tables of requests with their expected outcome.
 
 mod cases;
 mod client;

@@ -1,4 +1,4 @@
-//! How media work is controlled, on one provider: directives, steps, links, polls.
+//! Tests how media work is controlled, with one provider: directives, steps, links, polls.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ fn video(text: &str) -> Value {
         "content": [{"type": "text", "text": text}]})
 }
 
-/// Starts a task; gives its path.
+/// Starts a task; returns its path.
 async fn submit(client: &Client, text: &str) -> String {
     let receipt = client.post(TASKS, &video(text)).await.json();
     format!("{TASKS}/{}", receipt["id"].as_str().expect("an id"))
 }
 
-/// The link of a video that is done at its first poll.
+/// The link of a video whose task is complete at its first poll.
 async fn link(client: &Client, text: &str) -> Value {
     let path = submit(client, text).await;
     let state = client.get(&path).await.json();

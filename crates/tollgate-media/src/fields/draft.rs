@@ -9,17 +9,17 @@ use tollgate_core::Adjustment;
 use crate::input::input_image::{Input, InputRole};
 use crate::input::limits::InputLimits;
 
-/// The values of a request, each valid by itself, for the rules to check and adjust.
+/// The values of a request, each validated separately, for the rules to check and adjust.
 pub(crate) struct Draft<'a> {
     /// The model id as the client wrote it.
     pub(crate) model: &'a str,
-    /// The built-in id whose rules it follows.
+    /// The built-in id whose rules the model follows.
     pub(crate) base_model: &'static str,
-    /// The limits of its reference images.
+    /// The limits of the model's reference images.
     pub(crate) input_limits: InputLimits,
     /// Reference images in order, then the mask.
     pub(crate) inputs: Vec<Input>,
-    /// Values changed or ignored so far.
+    /// The values that were changed or ignored so far.
     pub(crate) adjustments: Vec<Adjustment>,
     values: BTreeMap<&'static str, FieldValue>,
 }
@@ -71,7 +71,7 @@ impl<'a> Draft<'a> {
             .map(|field_value| field_value.value)
     }
 
-    /// Replaces the value of `field` by `used`, with an adjustment that says why.
+    /// Replaces the value of `field` by `used`, with an adjustment that states the reason.
     pub(crate) fn adjust(
         &mut self,
         field: &'static str,
@@ -86,7 +86,7 @@ impl<'a> Draft<'a> {
             .push(Adjustment::new(name, requested, used, why));
     }
 
-    /// Removes `field`, with an adjustment that says why.
+    /// Removes `field`, with an adjustment that states the reason.
     pub(crate) fn drop_field(&mut self, field: &'static str, why: impl Into<String>) {
         let name = self.name_of(field).to_owned();
         if let Some(requested) = self.remove(field) {
@@ -100,7 +100,7 @@ impl<'a> Draft<'a> {
         self.requested_as(field).is_some()
     }
 
-    /// The name under which the client sent `field`, which may be an alias; `field` itself if it sent none.
+    /// The name under which the client sent `field`, which may be an alias; `field` itself if the client did not send it.
     pub(crate) fn name_of<'f>(&'f self, field: &'f str) -> &'f str {
         self.requested_as(field).unwrap_or(field)
     }
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
         self.value(object).and_then(|object| object.get(name))
     }
 
-    /// Removes a member of an object field, with an adjustment that says why.
+    /// Removes a member of an object field, with an adjustment that states the reason.
     pub(crate) fn drop_member(&mut self, object: &str, name: &str, why: &str) {
         let members = self.values.get_mut(object);
         let members = members.and_then(|field_value| field_value.value.as_object_mut());

@@ -9,7 +9,7 @@ pub enum Durations {
     Listed {
         /// The durations, shortest first.
         values: &'static [i64],
-        /// Used if the request names none.
+        /// The duration if the request sets none.
         default: i64,
     },
     /// Any from `min` to `max`.
@@ -18,20 +18,20 @@ pub enum Durations {
         min: i64,
         /// The longest.
         max: i64,
-        /// Used if the request names none.
+        /// The duration if the request sets none.
         default: i64,
     },
 }
 
 impl Durations {
-    /// Used if the request names none.
+    /// The duration if the request sets none.
     pub fn default(&self) -> i64 {
         match self {
             Self::Listed { default, .. } | Self::Between { default, .. } => *default,
         }
     }
 
-    /// Whether `seconds` is one of them.
+    /// Whether `seconds` is an allowed duration.
     pub fn contains(&self, seconds: i64) -> bool {
         match self {
             Self::Listed { values, .. } => values.contains(&seconds),
@@ -55,7 +55,7 @@ impl Durations {
         }
     }
 
-    /// The JSON Schema of a field that contains a duration: an integer, with `text` a string too.
+    /// The JSON Schema of a duration field: an integer; with `text`, a string too.
     pub(crate) fn schema(&self, text: bool) -> Value {
         let number = match self {
             Self::Listed { values, .. } => json!({ "type": "integer", "enum": values }),

@@ -8,17 +8,17 @@ use super::duration::Durations;
 /// One field of a request body (or, within [`FieldKind::Object`], one member).
 #[derive(Clone, Copy)]
 pub struct Field {
-    /// Its name in requests.
+    /// The field's name in requests.
     pub name: &'static str,
-    /// Other names for it.
+    /// Other names for the field.
     pub aliases: &'static [&'static str],
-    /// The type and bounds of its value.
+    /// The type and bounds of the field's value.
     pub kind: FieldKind,
-    /// Whether it may also be a member of the object `metadata`.
+    /// Whether the field may also be a member of the object `metadata`.
     pub in_metadata: bool,
-    /// Whether a request without it is rejected.
+    /// Whether a request without the field is rejected.
     pub required: bool,
-    /// The value used if it is absent. `None` if there is none, or `doc` explains it.
+    /// The value used if the field is absent. `None` if there is no default, or `doc` explains it.
     pub default: Option<DefaultValue>,
     /// One or two sentences for the docs page and the JSON Schema.
     pub doc: &'static str,
@@ -29,25 +29,25 @@ pub struct Field {
 pub enum FieldKind {
     /// A string.
     Text {
-        /// Greatest length in Unicode scalar values. `None` if only the size of the body limits it.
+        /// Maximum length in Unicode scalar values. `None` if only the size of the body limits it.
         max_chars: Option<usize>,
     },
     /// One of these strings; case-sensitive.
     Choice(&'static [&'static str]),
     /// An integer within these bounds.
     Int {
-        /// Smallest allowed.
+        /// The minimum.
         min: i64,
-        /// Largest allowed.
+        /// The maximum.
         max: i64,
         /// Whether a number outside the bounds is clamped to them (an adjustment) instead of rejected.
         clamp: bool,
     },
     /// A number within these bounds.
     Number {
-        /// Smallest allowed.
+        /// The minimum.
         min: f64,
-        /// Largest allowed.
+        /// The maximum.
         max: f64,
     },
     /// `true` or `false`.
@@ -56,7 +56,7 @@ pub enum FieldKind {
     Duration {
         /// The durations accepted.
         durations: &'static Durations,
-        /// Whether it is a string of digits; a JSON integer is accepted too then.
+        /// Whether the value is a string of digits; if so, a JSON integer is accepted too.
         text: bool,
     },
     /// A value of the family's `size`.
@@ -83,13 +83,13 @@ pub enum FieldKind {
 
 /// The type of a [`FieldKind::Custom`] field.
 pub struct CustomField {
-    /// The JSON type of its value, for the docs page.
+    /// The JSON type of the value, for the docs page.
     pub json_type: &'static str,
-    /// Its values as text, for the docs page.
+    /// The allowed values as text, for the docs page.
     pub values: &'static str,
-    /// Validates a value (not null) of the field with that name; returns the value for the job.
+    /// Validates a value (not null) of the field with that name; returns the value to store in the job.
     pub(crate) parse: fn(&str, &Value) -> Result<Value, ApiError>,
-    /// Its JSON Schema.
+    /// The JSON Schema of the value.
     pub(crate) schema: fn() -> Value,
 }
 
@@ -136,7 +136,7 @@ impl Field {
     )
     .allowed_in_metadata();
 
-    /// Whether `name` is one of its names.
+    /// Whether `name` is one of the field's names.
     pub(crate) fn has_name(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
     }
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     const DOC: &str = "What it is.";
-    /// A field, its name, and whether a kind is its own.
+    /// A field, its expected name, and whether a kind is the expected one.
     type Declared = (Field, &'static str, fn(&FieldKind) -> bool);
     static DURATIONS: Durations = Durations::Between {
         min: 3,
@@ -313,7 +313,7 @@ mod tests {
         schema: || Value::Null,
     };
 
-    /// The compiler evaluates these in the families' tables, so that no other test runs them.
+    /// The compiler evaluates these constructors for the families' tables, so no other test runs them.
     #[test]
     fn each_constructor_gives_its_kind_and_name() {
         use FieldKind as Kind;

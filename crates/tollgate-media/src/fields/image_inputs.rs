@@ -91,7 +91,7 @@ pub(super) fn parse_images(
     Ok(())
 }
 
-/// Adds the reference image `item` to the draft; an adjustment instead if the model uses the first one only.
+/// Adds the reference image `item` to the draft, or only an adjustment if the model uses just the first reference.
 fn add_reference(draft: &mut Draft<'_>, path: String, item: &Value, source: InputSource) {
     let index = draft.references();
     if draft.input_limits.first_only && index > 0 {
@@ -108,7 +108,7 @@ fn add_reference(draft: &mut Draft<'_>, path: String, item: &Value, source: Inpu
     });
 }
 
-/// 400 if `more` images of the field `path` would exceed the model's limit.
+/// Returns a 400 error if `more` images of the field `path` would exceed the model's limit.
 fn check_count(draft: &Draft<'_>, path: &str, more: usize) -> Result<(), ApiError> {
     let (count, max) = (draft.references() + more, draft.input_limits.max_count);
     if count <= max {
@@ -188,7 +188,7 @@ fn url_text<'v>(
     });
     match inner {
         Some((path, Value::String(text))) => Ok((path, text)),
-        // One more level: `{type: "image_url", image_url: {url}}`.
+        // One more level of nesting: `{type: "image_url", image_url: {url}}`.
         Some((path, Value::Object(members))) => match members.get("url") {
             Some(Value::String(text)) => Ok((format!("{path}.url"), text)),
             _ => Err(invalid_value(&path, expected, value)),

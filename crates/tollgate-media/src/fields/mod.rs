@@ -1,5 +1,4 @@
-//! Declarations of request fields, and what is derived from them: the parser, the JSON Schema and the tables of the
-//! docs pages.
+//! Declarations of request fields, and the parts generated from them: the parser, the JSON Schema and the tables of the docs pages.
 
 pub(crate) mod draft;
 pub mod duration;

@@ -1,5 +1,5 @@
-//! The sections that the docs pages of all families share, in Markdown: introduction, field table, reference images,
-//! rules, responses, errors, example.
+//! Writes the sections that the docs pages of all families share, in Markdown: introduction, field table, reference images, rules, responses, errors,
+//! example.
 
 use std::fmt::Write as _;
 
@@ -12,11 +12,11 @@ use crate::endpoint::Endpoint;
 use crate::input::limits::{InputLimits, MB, format_names};
 use crate::link_ttl::LinkTtl;
 
-/// What the introduction of a page says besides the request declaration.
+/// The content of a page's introduction in addition to the request declaration.
 pub(crate) struct Overview {
     /// The family's identifier.
     pub(crate) family: &'static str,
-    /// Whether its model ids are names of one model.
+    /// Whether the family's model ids are names of one model.
     pub(crate) one_model: bool,
     pub(crate) endpoint: Endpoint,
     pub(crate) link_ttl: LinkTtl,

@@ -10,7 +10,7 @@ use super::values::parse_field;
 use crate::input::input_image::InputRole;
 use crate::text;
 
-/// The most ignored fields that become an adjustment each; the others are counted in one more.
+/// The maximum number of ignored fields that are reported in adjustments of their own; one more adjustment reports the number of the others.
 const MAX_LISTED: usize = 20;
 /// The object that may contain the fields allowed in `metadata`; every family accepts it.
 const METADATA: &str = "metadata";
@@ -45,7 +45,7 @@ pub(crate) fn apply_rules(rules: &[Rule], draft: &mut Draft<'_>) -> Result<(), A
     rules.iter().try_for_each(|rule| (rule.apply)(draft))
 }
 
-/// The value that the client sent for `field`, with the name it used. `None` if it sent none.
+/// The value that the client sent for `field`, with the name it used. `None` if the client sent none.
 ///
 /// # Errors
 /// 400 if two names of the field have different values.
@@ -81,7 +81,7 @@ fn find_value<'b>(
     Ok(found)
 }
 
-/// 400 if a required field, or a required member of an object, is absent, blank or empty.
+/// Returns a 400 error if a required field, or a required member of an object, is absent, blank or empty.
 fn check_required(draft: &Draft<'_>, field: &Field) -> Result<(), ApiError> {
     if let FieldKind::Object(members) = field.kind {
         let object = draft.value(field.name);
@@ -101,7 +101,7 @@ fn check_required(draft: &Draft<'_>, field: &Field) -> Result<(), ApiError> {
     }
 }
 
-/// 400 unless `value` is a string that is not blank.
+/// Returns a 400 error unless `value` is a string that is not blank.
 fn check_not_blank(path: &str, value: Option<&Value>) -> Result<(), ApiError> {
     let text = value.and_then(Value::as_str);
     if text.is_some_and(|text| !text.trim().is_empty()) {

@@ -54,12 +54,12 @@ fn description(field: &Field) -> String {
     format!("{} Also accepted as `{}`.", field.doc, others.join("`, `"))
 }
 
-/// The default of a member of an object. `None` if it has none, or a top-level field with the same meaning has it.
+/// The default of a member of an object. `None` if it has no default, or a top-level field with the same meaning has it.
 pub(super) fn member_default(member: &Field) -> Option<Value> {
     member.default.map(DefaultValue::value)
 }
 
-/// The default of a field. `None` if it has none, or it depends on the request.
+/// The default of a field. `None` if it has no default, or the default depends on the request.
 pub(super) fn default(spec: &RequestSpec, field: &Field) -> Option<Value> {
     let (tiers, tier) = spec.sizes.tiers();
     match field.kind {

@@ -12,9 +12,9 @@ use crate::input::limits::InputLimits;
 pub(crate) struct RequestSpec {
     /// The family's display name.
     pub(crate) title: &'static str,
-    /// A few sentences about it.
+    /// A few sentences about the family.
     pub(crate) about: &'static str,
-    /// Its model ids.
+    /// The family's model ids.
     pub(crate) models: &'static [&'static str],
     /// The name of the field that contains the model id.
     pub(crate) model_field: &'static str,
@@ -22,16 +22,16 @@ pub(crate) struct RequestSpec {
     pub(crate) fields: &'static [Field],
     /// Fields that are accepted without effect, each with the reason.
     pub(crate) ignored: &'static [(&'static str, &'static str)],
-    /// The limits of its reference images.
+    /// The limits of the family's reference images.
     pub(crate) input_limits: InputLimits,
     /// Rules that involve more than one field.
     pub(crate) rules: &'static [Rule],
-    /// The sizes that its size fields choose from.
+    /// The sizes that the family's size fields select from.
     pub(crate) sizes: &'static dyn SizeSpec,
 }
 
 impl RequestSpec {
-    /// Its fields and `callback_url`, which every family has; the model field excluded.
+    /// The declared fields and `callback_url`, which every family has; without the model field.
     pub(crate) fn every_field(&self) -> impl Iterator<Item = &'static Field> + use<> {
         self.fields.iter().chain([&Field::CALLBACK_URL])
     }
@@ -71,6 +71,6 @@ impl SizeSpec for NoSizes {
 pub struct Rule {
     /// The rule as a sentence for the docs page.
     pub text: &'static str,
-    /// Checks the draft, or adjusts it. Runs after every field has been validated by itself.
+    /// Checks or adjusts the draft. Runs after every field has been validated separately.
     pub(crate) apply: fn(&mut Draft<'_>) -> Result<(), ApiError>,
 }

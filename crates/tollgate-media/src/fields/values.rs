@@ -36,8 +36,8 @@ pub(super) fn parse_field(
     }
 }
 
-/// Validates a value of the kinds that do not depend on other fields; returns the value to store and the adjustments
-/// made. `path` is the field as errors name it.
+/// Validates a value of a kind that does not depend on other fields; returns the value to store and the adjustments. `path` is the field's name in
+/// error messages.
 fn parse_plain(
     spec: &RequestSpec,
     field: &Field,
@@ -154,8 +154,8 @@ fn whole_number(
     }
 }
 
-/// The nearest `i64` of a number that is too large for one; every such number is whole. `None` for a smaller number, which
-/// had a decimal point or an exponent.
+/// The nearest `i64` of a number beyond its range; every such number is whole. `None` for a number within the range, which was written with a decimal
+/// point or an exponent.
 fn saturated(number: f64) -> Option<i64> {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0; // 2^63
     (number.abs() >= LIMIT).then_some(if number > 0.0 { i64::MAX } else { i64::MIN })

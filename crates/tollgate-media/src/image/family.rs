@@ -18,45 +18,45 @@ use crate::response::format::ResponseFormat;
 
 /// Image models with the same parameters. The parser, the OpenAPI schema and the docs page derive from it.
 pub struct Family {
-    /// Its identifier: `like = …` in the configuration, the name of its docs page, `ImageJob::family`.
+    /// The family's identifier: `like = …` in the configuration, the name of its docs page, `ImageJob::family`.
     pub name: &'static str,
-    /// Its display name.
+    /// The family's display name.
     pub title: &'static str,
-    /// A few sentences that open its docs page.
+    /// A few sentences at the beginning of the docs page.
     pub about: &'static str,
-    /// Its model ids, the primary one first.
+    /// The family's model ids, the primary one first.
     pub models: &'static [&'static str],
-    /// Whether its ids are names of one model, for which prices, channels and keys use the first. Otherwise each is a model.
+    /// Whether the ids are names of one model, for which prices, channels and keys use the first. Otherwise each id is a model.
     pub one_model: bool,
-    /// The endpoint that serves it.
+    /// The endpoint that serves the family.
     pub endpoint: Endpoint,
-    /// Its request fields except `model`, in the order of the docs page.
+    /// The family's request fields except `model`, in the order of the docs page.
     pub fields: &'static [Field],
     /// Fields that are accepted without effect, each with the reason; they become adjustments.
     pub ignored: &'static [(&'static str, &'static str)],
-    /// The sizes it can generate.
+    /// The sizes that the family can generate.
     pub sizes: Sizes,
-    /// The limits of its reference images and mask.
+    /// The limits of reference images and mask.
     pub input_limits: InputLimits,
-    /// The format of its results if it has no field `output_format`.
+    /// The format of results if the family has no field `output_format`.
     pub output: ImageFormat,
-    /// Rules that involve more than one field, applied in order after every field has been validated by itself.
+    /// Rules that involve more than one field, applied in order after every field has been validated separately.
     pub rules: &'static [Rule],
     /// A check of the job that needs the sizes of its references.
     pub reference_check: Option<ReferenceCheck>,
-    /// The JSON format of its receipts and records.
+    /// The JSON format of receipts and records.
     pub response: &'static ResponseFormat,
-    /// How long links to its results stay valid.
+    /// How long links to results stay valid.
     pub link_ttl: LinkTtl,
     /// Whether prompts pass the safety review by default.
     pub safety_review: bool,
 }
 
-/// Checks a job against the metadata of its references, in their order; `None` if not known yet.
+/// Checks a job against the metadata of its references, in their order; `None` for metadata that is not known yet.
 pub type ReferenceCheck = fn(&ImageJob, &[Option<ImageMetadata>]) -> Result<(), ApiError>;
 
 impl fmt::Debug for Family {
-    /// The name only: the declaration is too long for a log line.
+    /// Writes only the name: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({})", self.name)
     }
@@ -67,7 +67,7 @@ impl Family {
     /// are in the job's order, `None` for those whose metadata is not known yet.
     ///
     /// # Errors
-    /// 400 if the references do not fit the job.
+    /// 400 if the references are not valid for the job.
     pub fn apply_reference_metadata(
         &self,
         job: &mut ImageJob,
@@ -111,7 +111,7 @@ impl Family {
         }
     }
 
-    /// The declaration of its requests.
+    /// The declaration of the family's requests.
     pub(crate) fn request_spec(&'static self) -> RequestSpec {
         RequestSpec {
             title: self.title,

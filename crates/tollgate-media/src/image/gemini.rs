@@ -29,7 +29,7 @@ pub(super) const INPUTS: InputLimits = InputLimits {
     ..InputLimits::DEFAULT
 };
 
-/// The fallback flag makes no sense for a model that is the official channel already.
+/// The fallback flag has no effect for a model that is the official channel already.
 pub(super) const FALLBACK_NOT_WITH_OFFICIAL: Rule = Rule {
     text: "`official_fallback: true` must not be used with the `-official` model.",
     apply: |draft| {

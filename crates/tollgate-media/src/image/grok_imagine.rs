@@ -22,7 +22,7 @@ pub(super) static FAMILY: Family = Family {
         Field::n(10),
     ],
     ignored: &[],
-    // The provider names ratios only; these are multiples of 16 with about one megapixel.
+    // The provider documents only ratios; these sizes are multiples of 16 with about one megapixel.
     sizes: Sizes::Ratios(RatioTable {
         tiers: &[],
         default_tier: 0,

@@ -12,7 +12,7 @@ use crate::input::limits::InputLimits;
 use crate::link_ttl::LinkTtl;
 use crate::response::STANDARD;
 
-/// A field that must be absent, since the model makes images from text alone.
+/// A field that must be absent, because the model generates images from text only.
 static TEXT_ONLY: CustomField = CustomField {
     json_type: "none",
     values: "must be absent",

@@ -9,7 +9,7 @@ use super::format::{ImageFormat, PixelSize};
 use crate::input::input_image::{InputImage, InputRole};
 use crate::media_job::{MediaJob, Units};
 
-/// The requested size. Clients get `pixels`; `ratio` and `tier` are for providers that accept those instead.
+/// The requested size. Result images have `pixels`; `ratio` and `tier` are for providers that accept those instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     /// The exact size. `None` only while it follows a reference that is not fetched yet;
@@ -17,7 +17,7 @@ pub struct Size {
     pub pixels: Option<PixelSize>,
     /// The ratio as the family writes it (`16:9`), or `auto`. `None` if the client requested pixels.
     pub ratio: Option<String>,
-    /// The resolution tier as the family writes it (`1k`, `2K`). `None` if it has no tiers.
+    /// The resolution tier as the family writes it (`1k`, `2K`). `None` if the family has no tiers.
     pub tier: Option<String>,
 }
 
@@ -57,7 +57,7 @@ pub struct ImageJob {
     pub negative_prompt: Option<String>,
     /// Number of images to generate and to hold money for; at least 1.
     pub n: u32,
-    /// Their size.
+    /// The size of the images.
     pub size: Size,
     /// `low`, `medium`, `high`, `auto`, … `None` if the family has no `quality` field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct ImageJob {
     /// The inpainting mask: its fully transparent pixels are repainted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<InputImage>,
-    /// Fields of this family alone, by their request names, validated and with defaults filled in (`thinking_mode`,
+    /// Fields that only this family has, by their request names, validated and with defaults filled in (`thinking_mode`,
     /// `bbox_list`, `color_palette`, `enable_sequential`, `engine_search`, …).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! Image models: one file per family (such as `seedream_5_lite.rs`), and what the families share.
+//! Image models: one file per family (such as `seedream_5_lite.rs`), and the code that the families share.
 //!
 //! To add a family: write its file and list it in `families.rs`; CONTRIBUTING.md has the checklist.
 

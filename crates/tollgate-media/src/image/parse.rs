@@ -36,7 +36,7 @@ pub fn parse_request(
     Ok(Submission::new(parts, job, requested, quality))
 }
 
-/// The job without its input images. Fields that only this family has go into `extra`.
+/// The job without its input images. Fields that only this family has are moved into `extra`.
 fn into_job(mut draft: Draft<'_>, family: &Family, size: Size) -> ImageJob {
     for used in ["size", "resolution"] {
         draft.remove(used);

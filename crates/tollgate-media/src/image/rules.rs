@@ -7,7 +7,7 @@ use crate::fields::spec::Rule;
 use crate::image::format::ImageFormat;
 use crate::input::input_image::InputRole;
 
-/// A mask without an image that it masks.
+/// Rejects a mask without a reference image to which it applies.
 pub(super) const MASK_NEEDS_REFERENCES: Rule = Rule {
     text: "`mask_url` requires `image_urls`; the mask must have an alpha channel and the pixel size of the first reference.",
     apply: |draft| {

@@ -38,7 +38,7 @@ pub(super) const WATERMARK: Field =
     Field::flag("watermark", "Whether a visible watermark is added.")
         .default_to(DefaultValue::Flag(false));
 
-/// Each side longer than 14 px, the area at most 6000x6000.
+/// Each side longer than 14 px, the area at most 6000x6000 pixels.
 pub(super) const INPUTS: InputLimits = InputLimits {
     max_count: 10,
     data_uris: &[ImageFormat::Jpeg, ImageFormat::Png],
@@ -52,7 +52,7 @@ pub(super) const INPUTS: InputLimits = InputLimits {
 const MODE: &str = "sequential_image_generation";
 const OPTIONS: &str = "sequential_image_generation_options";
 
-/// How many images a request is for, and the field that says so, for errors.
+/// The number of images that a request asks for, and the field that sets it, for errors.
 pub(super) fn requested_count(draft: &Draft<'_>) -> (i64, String) {
     let n = draft.int("n").unwrap_or(1);
     let is_group = n > 1 || draft.text(MODE) == Some("auto");
@@ -63,7 +63,7 @@ pub(super) fn requested_count(draft: &Draft<'_>) -> (i64, String) {
     }
 }
 
-/// Group mode: settles `n`, `sequential_image_generation` and its options.
+/// Group mode: determines `n`, `sequential_image_generation` and its options.
 pub(super) const GROUP_MODE: Rule = Rule {
     text: "`n` above 1 sets `sequential_image_generation` to `auto`. With `auto` and `max_images` k, k images are requested and their price is held (with `n` above 1 as well, the smaller of the two). Without group mode, `max_images` has no effect.",
     apply: |draft| {

@@ -14,7 +14,7 @@ use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, r
 use crate::link_ttl::LinkTtl;
 use crate::response::STANDARD;
 
-/// References and results together.
+/// The maximum number of references and results together.
 const MAX_IMAGES: i64 = 15;
 
 const MODE: Field = Field::choice(

@@ -17,7 +17,7 @@ use crate::link_ttl::LinkTtl;
 use crate::response::WAN;
 use crate::text::show_json;
 
-/// The only model with 4K, which it generates from text.
+/// The only model that supports 4K, for images generated from text.
 const PRO: &str = "wan2.7-image-pro";
 /// The largest `n` outside group mode.
 const MAX_N: i64 = 4;

@@ -1,5 +1,4 @@
-//! Images inside a request: data URIs (`data:image/png;base64,…`) and plain base64, decoded strictly. Line breaks in the base64
-//! are skipped.
+//! Decodes images inside a request: data URIs (`data:image/png;base64,…`) and plain base64, strictly. Line breaks in the base64 are skipped.
 
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -16,8 +15,7 @@ use crate::text;
 
 /// The scheme of data URIs.
 const SCHEME: &str = "data:";
-/// The shortest text, in bytes, that is read as base64 whatever its first letters. No image is smaller, but a misspelt URL may
-/// be.
+/// The minimum length, in bytes, of a text that is read as base64 whatever its first letters. No image is shorter, but a misspelt URL may be.
 const MIN_BASE64: usize = 64;
 /// The first letters of JPEG, PNG, WebP and GIF files in base64.
 const IMAGE_STARTS: [&str; 4] = ["/9j/", "iVBORw0KGgo", "UklGR", "R0lGOD"];
@@ -70,8 +68,7 @@ pub(crate) fn parse_data_uri(
     Ok(InputSource::Data { metadata, bytes })
 }
 
-/// Media type and data of a data URI in base64; parameters such as `;charset=utf-8` are skipped. `None` if it has another
-/// form.
+/// Media type and data of a data URI in base64; parameters such as `;charset=utf-8` are skipped. `None` if the URI has another form.
 fn split_data_uri(uri: &str) -> Option<(&str, &str)> {
     let (head, data) = uri.get(SCHEME.len()..)?.split_once(',')?;
     let (head, encoding) = head.rsplit_once(';')?;
@@ -80,7 +77,7 @@ fn split_data_uri(uri: &str) -> Option<(&str, &str)> {
     is_base64.then_some((media_type, data))
 }
 
-/// Whether `text` must be base64: without other characters, and long enough or with the first letters of an image file.
+/// Whether `text` must be base64: it has no other characters, and it is long enough or begins like an image file.
 pub(crate) fn is_base64(text: &str) -> bool {
     let digit =
         |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/' | b'=') || is_line_break(b);
@@ -153,7 +150,7 @@ fn media_type_format(media_type: &str) -> Option<ImageFormat> {
         .find(|format| named(format.media_type()))
 }
 
-/// The bytes that well-formed base64 holds: three for four digits; padding is none.
+/// The number of bytes that well-formed base64 encodes: three for four digits; padding is not a digit.
 fn decoded_bytes(data: &str) -> u64 {
     let digits = data.trim_end_matches('=').len();
     u64::try_from(digits).unwrap_or(u64::MAX).saturating_mul(3) / 4

@@ -9,13 +9,13 @@ use crate::image::metadata::ImageMetadata;
 pub struct Input {
     /// The request field that contained it, such as `image_urls[2]`.
     pub field: String,
-    /// What it is used for.
+    /// The use of the image.
     pub role: InputRole,
-    /// Where its bytes are.
+    /// The location of the image's bytes.
     pub source: InputSource,
 }
 
-/// What an input image is used for.
+/// The use of an input image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRole {
     /// The reference image with that index, from 0.
@@ -24,7 +24,7 @@ pub enum InputRole {
     Mask,
 }
 
-/// Where a submission's input image is.
+/// The location of a submission's input image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InputSource {
     /// At an http or https URL of at most 8192 bytes.
@@ -39,7 +39,7 @@ pub enum InputSource {
     },
 }
 
-/// Where a job's input image is.
+/// The location of a job's input image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImageSource {
@@ -54,6 +54,6 @@ pub enum ImageSource {
 pub struct InputImage {
     /// The request field that contained it, such as `image_urls[2]`, for error messages.
     pub field: String,
-    /// Where its bytes are.
+    /// The location of the image's bytes.
     pub source: ImageSource,
 }

@@ -5,7 +5,7 @@ use tollgate_core::ApiError;
 use crate::image::format::ImageFormat;
 use crate::image::metadata::ImageMetadata;
 
-/// Bytes in a megabyte as the limits count them: 1024 × 1024.
+/// The number of bytes in a megabyte in these limits: 1024 × 1024.
 pub(crate) const MB: u64 = 1_048_576;
 
 /// Limits of the reference images and masks of a family. Bounds are inclusive.
@@ -27,7 +27,7 @@ pub struct InputLimits {
     pub max_ratio: f64,
     /// Largest width × height.
     pub max_pixels: u64,
-    /// Whether only the first reference is used; the others become adjustments.
+    /// Whether only the first reference is used; the others are reported as adjustments.
     pub first_only: bool,
 }
 
@@ -38,8 +38,7 @@ impl InputLimits {
         ..Self::DEFAULT
     };
 
-    /// The limits of models whose provider states none: the formats and file size of uploads, and dimensions that
-    /// image decoders can handle.
+    /// The limits of models whose provider documents none: the formats and file size of uploads, and dimensions that image decoders can handle.
     pub const DEFAULT: Self = Self {
         max_count: 16,
         formats: &[
@@ -57,7 +56,7 @@ impl InputLimits {
         first_only: false,
     };
 
-    /// Checks everything but the number of images. `field` names the image in errors.
+    /// Checks all limits except the number of images. `field` names the image in errors.
     ///
     /// # Errors
     /// 400 that names the field and the limit.
@@ -91,7 +90,7 @@ impl InputLimits {
         Err(ApiError::invalid(format!("`{field}` {problem}")))
     }
 
-    /// Checks the file size alone.
+    /// Checks only the file size.
     ///
     /// # Errors
     /// 400 that names the field and the limit.

@@ -1,4 +1,4 @@
-//! Syntax check of URLs from clients. Whether the gateway may connect to one is decided by the egress guard.
+//! Checks the syntax of URLs from clients. The egress guard decides whether the gateway may connect to one.
 
 use tollgate_core::ApiError;
 

@@ -1,4 +1,4 @@
-//! The data from which receipts and records are written.
+//! The data of receipts and records, independent of their JSON format.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, Amount, Millis, TaskState};
@@ -6,17 +6,17 @@ use tollgate_core::{Adjustment, Amount, Millis, TaskState};
 /// The contents of a receipt.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiptData<'a> {
-    /// The new task.
+    /// The id of the new task.
     pub task_id: &'a str,
     /// The model id as the client wrote it.
     pub model: &'a str,
-    /// When it was submitted, in milliseconds since 1970.
+    /// The time of submission, in milliseconds since 1970.
     pub created_at: Millis,
     /// `size` as requested or by default ([`PriceFactors`](crate::PriceFactors)).
     pub size: &'a str,
     /// The quality. `None` if the family has no `quality` field.
     pub quality: Option<&'a str>,
-    /// [`MediaJob::echoed_fields`](crate::MediaJob::echoed_fields) of the settled job.
+    /// [`MediaJob::echoed_fields`](crate::MediaJob::echoed_fields) of the final job.
     pub echoed_fields: &'a Map<String, Value>,
     /// Request values that were changed or ignored.
     pub adjustments: &'a [Adjustment],
@@ -25,44 +25,44 @@ pub struct ReceiptData<'a> {
 /// The contents of a task record.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordData<'a> {
-    /// The task.
+    /// The id of the task.
     pub task_id: &'a str,
     /// The model id as the client wrote it.
     pub model: &'a str,
-    /// Its state.
+    /// The task's state.
     pub state: TaskState,
     /// Progress in percent, 0 to 100.
     pub progress: u8,
-    /// When it was submitted, in milliseconds since 1970.
+    /// The time of submission, in milliseconds since 1970.
     pub created_at: Millis,
-    /// When its processing started. `None` if it has not.
+    /// The time when processing started. `None` if it has not started.
     pub started_at: Option<Millis>,
-    /// When it ended. `None` if it has not.
+    /// The time when the task ended. `None` if it has not ended.
     pub ended_at: Option<Millis>,
     /// The amount charged.
     pub cost: Amount,
-    /// What was given back of it.
+    /// The refunded part of the amount charged.
     pub refunded: Amount,
-    /// Its result files.
+    /// The task's result files.
     pub files: &'a [ResultFile<'a>],
     /// Error code and message of a failed task.
     pub error: Option<(&'a str, &'a str)>,
     /// Request values that were changed or ignored.
     pub adjustments: &'a [Adjustment],
-    /// [`MediaJob::echoed_fields`](crate::MediaJob::echoed_fields), as the store kept it.
+    /// [`MediaJob::echoed_fields`](crate::MediaJob::echoed_fields), as stored with the task.
     pub echoed_fields: &'a Map<String, Value>,
 }
 
 /// One result file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultFile<'a> {
-    /// Its download link.
+    /// The file's download link.
     pub url: &'a str,
-    /// When the link expires, in milliseconds since 1970.
+    /// The time when the link expires, in milliseconds since 1970.
     pub expires_at: Millis,
-    /// Its media type, such as `video/mp4`; distinguishes a video from the image of its last frame.
+    /// The file's media type, such as `video/mp4`; distinguishes a video from the image of its last frame.
     pub media_type: &'a str,
-    /// Its size in bytes. `None` if it was not recorded.
+    /// The file's size in bytes. `None` if it was not recorded.
     pub bytes: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> RecordData<'a> {
         video.or_else(|| self.files.first())
     }
 
-    /// The link of the main result; empty if there is none.
+    /// The link of the main result; empty if there is no result.
     pub(super) fn first_url(&self) -> &'a str {
         self.main_file().map_or("", |file| file.url)
     }
@@ -101,25 +101,25 @@ impl<'a> RecordData<'a> {
         )
     }
 
-    /// When it completed, in Unix seconds; null if it has not.
+    /// The time when the task completed, in Unix seconds; null if it has not.
     pub(super) fn completed_at(&self) -> Value {
         let completed = self.state == TaskState::Completed;
         let at = self.ended_at.filter(|_| completed);
         at.map_or(Value::Null, |at| at.div_euclid(1000).into())
     }
 
-    /// When the main result's link expires, in Unix seconds; null if there is none.
+    /// The time when the main result's link expires, in Unix seconds; null if there is no result.
     pub(super) fn expires_at(&self) -> Value {
         let file = self.main_file();
         file.map_or(Value::Null, |file| file.expires_at.div_euclid(1000).into())
     }
 
-    /// The request value stored under that name; null if there is none.
+    /// The request value stored under that name; null if it is missing.
     pub(super) fn echoed_field(&self, name: &str) -> Value {
         self.echoed_fields.get(name).cloned().unwrap_or_default()
     }
 
-    /// Processing time in whole seconds; 0 until it ends.
+    /// The processing time in whole seconds; 0 until the task ends.
     pub(super) fn actual_time(&self) -> i64 {
         match (self.started_at, self.ended_at) {
             (Some(start), Some(end)) => (end - start).max(0) / 1000,

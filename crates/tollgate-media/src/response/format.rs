@@ -19,7 +19,7 @@ pub struct ResponseFormat {
     pub record_schema: fn() -> Value,
     /// Whether `GET /v1/tasks/<id>` wraps the record as `{code: 200, data}`.
     pub wrapped: bool,
-    /// Its name for a task state.
+    /// Returns the format's name for a task state.
     pub status: fn(TaskState) -> &'static str,
 }
 
@@ -39,7 +39,7 @@ impl ResponseFormat {
         }
     }
 
-    /// The record without envelope, as batches and lists contain it.
+    /// The record without envelope, as in batches and lists.
     pub(crate) fn bare_record(&self, data: &RecordData<'_>) -> Value {
         (self.record)(data)
     }

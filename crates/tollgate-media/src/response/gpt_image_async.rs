@@ -22,7 +22,7 @@ pub static GPT_IMAGE_ASYNC: ResponseFormat = ResponseFormat {
     status,
 };
 
-/// `YYYY-MM-DD HH:MM:SS` in UTC.
+/// Formats a time as `YYYY-MM-DD HH:MM:SS` in UTC.
 fn format_utc(at: Millis) -> String {
     let time = Timestamp::from_millisecond(at).unwrap_or_default();
     time.strftime("%Y-%m-%d %H:%M:%S").to_string()

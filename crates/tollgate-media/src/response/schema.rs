@@ -25,7 +25,7 @@ pub(super) fn with_adjustments(mut record: Value, adjustments: &[Adjustment]) ->
     record
 }
 
-/// A record with what only some have: refunds and adjustments.
+/// Adds the parts that only some records have: refunds and adjustments.
 pub(super) fn with_charge_and_adjustments(mut record: Value, data: &RecordData<'_>) -> Value {
     if data.refunded != Amount::ZERO {
         record["refunded"] = json!(data.refunded);

@@ -11,7 +11,7 @@ use super::schema::{
 
 /// The value of `object`.
 const OBJECT: &str = "audio";
-/// The client's own id of the task; optional.
+/// The field with the client's own id of the task; optional.
 const EXTERNAL_ID: &str = "external_task_id";
 
 /// The format of every speech family; see docs/speech.md.

@@ -10,7 +10,7 @@ use super::schema::{
     with_charge_and_adjustments,
 };
 
-/// The format of the image families without a format of their own.
+/// The format of the image families that have no format of their own.
 pub static STANDARD: ResponseFormat = ResponseFormat {
     about: "The receipt is `{code: 200, data: [{status: \"submitted\", task_id}]}`; the record of `GET /v1/tasks/<task_id>` is `{code: 200, data: {…}}`, with the link of the first image at `data.result.images[0].url[0]`.",
     receipt,

@@ -162,7 +162,7 @@ fn metadata(data: &RecordData<'_>) -> Value {
     if let Some(video) = data.main_file() {
         metadata.insert("url".to_owned(), video.url.into());
     }
-    // If requested, the last frame is an image file beside the video.
+    // If requested, the last frame is an image file among the results.
     if let Some(frame) = data.files.iter().find(|file| file.is_image()) {
         metadata.insert("last_frame_url".to_owned(), frame.url.into());
     }

@@ -9,31 +9,31 @@ use crate::image::format::PixelSize;
 use crate::input::input_image::{InputImage, InputRole};
 use crate::media_job::{MediaJob, Units};
 
-/// One text to speak: every value valid for its family.
+/// A text to convert to speech: every value valid for its family.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SpeechJob {
     /// The model id as the client wrote it.
     pub model: String,
     /// The family's name, such as `native-v3`.
     pub family: String,
-    /// What to say: 1 to 4096 Unicode scalar values, not blank. A provider with a smaller limit splits it.
+    /// The text to speak: 1 to 4096 Unicode scalar values, not blank. The adapter of a provider with a smaller limit splits it.
     pub text: String,
-    /// The provider's voice id. `None` leaves it to the channel.
+    /// The provider's voice id. `None` for the channel's default voice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
     /// Speaking rate, 0.25 to 4.0; 1 is normal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Such as `zh` or `en`.
+    /// The language, such as `zh` or `en`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// Style or expression.
+    /// The style or expression of the speech.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// The client's own id for the task, repeated in its records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_task_id: Option<String>,
-    /// Fields of this family alone, by their request names.
+    /// Fields that only this family has, by their request names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }

@@ -1,4 +1,4 @@
-//! Speech models: one file per family (`native_v3.rs`), and what the families share.
+//! Speech models: one file per family (`native_v3.rs`), and the code that the families share.
 //!
 //! To add a family: write its file and list it in `families.rs`; CONTRIBUTING.md has the checklist.
 

@@ -4,8 +4,7 @@ use super::family::{Family, FieldsByLayout};
 use crate::fields::field::Field;
 use crate::link_ttl::LinkTtl;
 
-/// The longest text, in Unicode scalar values: the largest limit of a provider. Adapters of providers with smaller
-/// limits split the text.
+/// The maximum length of a text, in Unicode scalar values: the largest limit of a provider. Adapters of providers with smaller limits split the text.
 const MAX_TEXT: usize = 4096;
 /// The lowest and highest speaking rate.
 const SPEEDS: (f64, f64) = (0.25, 4.0);

@@ -1,4 +1,4 @@
-//! The docs page of a speech family (docs/models/*.md), in Markdown.
+//! Writes the docs page of a speech family (docs/models/*.md), in Markdown.
 
 use std::fmt::Write as _;
 

@@ -32,7 +32,7 @@ pub(crate) fn parse_request(
     Ok(Submission::new(parts, job, String::new(), None))
 }
 
-/// The job. A layout has one name for each value, so the first name that is present has it.
+/// The job. Each layout has only one name for a value, so the first name that is present is used.
 fn into_job(mut draft: Draft<'_>, family: &Family) -> SpeechJob {
     let mut values = draft.take_object("metadata");
     draft.remove("task_type");
@@ -59,8 +59,8 @@ fn into_job(mut draft: Draft<'_>, family: &Family) -> SpeechJob {
     }
 }
 
-/// `speed` with six decimals: the number that the job's JSON, as stored, is read back as. More digits may not survive
-/// the fast float parser of serde_json.
+/// Rounds `speed` to six decimals, so that it is unchanged when the stored JSON is read back. The fast float parser of serde_json may change numbers
+/// with more digits.
 fn round_to_micro(speed: f64) -> f64 {
     (speed * 1e6).round() / 1e6
 }

@@ -13,37 +13,37 @@ use crate::link_ttl::LinkTtl;
 
 /// Video models with the same parameters. The parser, the OpenAPI schema and the docs page derive from it.
 pub struct Family {
-    /// Its identifier: `like = …` in the configuration, the name of its docs page, `VideoJob::family`.
+    /// The family's identifier: `like = …` in the configuration, the name of its docs page, `VideoJob::family`.
     pub name: &'static str,
-    /// Its display name.
+    /// The family's display name.
     pub title: &'static str,
-    /// A few sentences that open its docs page.
+    /// A few sentences at the beginning of the docs page.
     pub about: &'static str,
-    /// Its model ids, the primary one first.
+    /// The family's model ids, the primary one first.
     pub models: &'static [&'static str],
-    /// Its request fields except `model`, in the order of the docs page.
+    /// The family's request fields except `model`, in the order of the docs page.
     pub fields: &'static [Field],
     /// Fields that are accepted without effect, each with the reason; they become adjustments.
     pub ignored: &'static [(&'static str, &'static str)],
-    /// The durations of its videos.
+    /// The durations of the family's videos.
     pub durations: &'static Durations,
-    /// The sizes of its videos.
+    /// The sizes of the family's videos.
     pub sizes: FrameSizes,
-    /// The most images that are used as frames: 1 for the first frame, 2 for first and last frame. More images than that
+    /// The maximum number of images that are used as frames: 1 for the first frame, 2 for first and last frame. If a request has more images, they
     /// are references.
     pub frames: usize,
-    /// The limits of its reference images.
+    /// The limits of reference images.
     pub input_limits: InputLimits,
     /// Rules that involve more than one field, applied in order when duration and size are known.
     pub rules: &'static [Rule],
-    /// How long links to its results stay valid.
+    /// How long links to results stay valid.
     pub link_ttl: LinkTtl,
     /// Whether prompts pass the safety review by default.
     pub safety_review: bool,
 }
 
 impl fmt::Debug for Family {
-    /// The name only: the declaration is too long for a log line.
+    /// Writes only the name: the declaration is too long for a log line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Family({})", self.name)
     }
@@ -57,7 +57,7 @@ impl Family {
         }
     }
 
-    /// How a job uses `count` images. `None` if there are none.
+    /// How a job uses `count` images. `None` if `count` is 0.
     pub(crate) fn image_use(&self, count: usize) -> Option<ImageUse> {
         match count {
             0 => None,
@@ -67,7 +67,7 @@ impl Family {
         }
     }
 
-    /// The declaration of its requests.
+    /// The declaration of the family's requests.
     pub(crate) fn request_spec(&'static self) -> RequestSpec {
         RequestSpec {
             title: self.title,

@@ -43,7 +43,7 @@ pub(super) static FAMILY: Family = Family {
     ],
     ignored: &[],
     durations: &DURATIONS,
-    // The provider names ratios and lines; the long side is the ratio's, made even.
+    // The provider documents ratios and lines; the long side is computed from the ratio and rounded to an even number.
     sizes: FrameSizes {
         tiers: &["480p", "720p", "1080p"],
         default_tier: 0,

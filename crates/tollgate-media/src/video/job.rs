@@ -9,10 +9,11 @@ use crate::image::format::PixelSize;
 use crate::input::input_image::{InputImage, InputRole};
 use crate::media_job::{MediaJob, Units};
 
-/// The requested size. Clients get `pixels`; `ratio` and `resolution` are for providers that accept those instead.
+/// The requested size. Result videos have `pixels`; `ratio` and `resolution` are for providers that accept those instead.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VideoSize {
-    /// The exact size, both numbers even. `None` only while it follows an image that is not fetched yet; [`Family::apply_reference_metadata`](super::Family::apply_reference_metadata) fills it in.
+    /// The exact size, both numbers even. `None` only while it follows an image that is not fetched yet;
+    /// [`Family::apply_reference_metadata`](super::Family::apply_reference_metadata) fills it in.
     pub pixels: Option<PixelSize>,
     /// The ratio as the family writes it, such as `16:9`. `None` if it follows the first frame, even after `pixels` is
     /// filled in.
@@ -29,7 +30,7 @@ pub enum ImageUse {
     FirstFrame,
     /// The two images are the first and the last frame.
     FirstAndLast,
-    /// They show what should appear in the video; none of them is a frame.
+    /// The images show what should appear in the video; none of them is a frame.
     References,
 }
 
@@ -44,18 +45,18 @@ pub struct VideoJob {
     pub prompt: String,
     /// The duration in seconds.
     pub seconds: u32,
-    /// Its size.
+    /// The size of the video.
     pub size: VideoSize,
     /// Input images in the client's order. If there are any, the request is image-to-video.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<InputImage>,
-    /// How they are used. `None` without images.
+    /// How the images are used. `None` without images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_use: Option<ImageUse>,
     /// What the video must not show. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub negative_prompt: Option<String>,
-    /// 0 to 4294967295; the same seed and parameters give similar results. `None` for a random one.
+    /// The random seed, 0 to 4294967295; the same seed and parameters give similar results. `None` for a random seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<i64>,
     /// Whether the video has audio. `None` if the family has no such field.
@@ -64,7 +65,7 @@ pub struct VideoJob {
     /// Whether the last frame is returned too, as an image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_last_frame: Option<bool>,
-    /// Whether the camera is fixed; none leaves it to the model.
+    /// Whether the camera is fixed. `None` leaves it to the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera_fixed: Option<bool>,
     /// Whether a visible watermark is added. `None` if the family has no such field.
@@ -73,7 +74,7 @@ pub struct VideoJob {
     /// Which people may appear: `allow_all`, `allow_adult` or `dont_allow`. `None` leaves it to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub person_generation: Option<String>,
-    /// Fields of this family alone, by their request names.
+    /// Fields that only this family has, by their request names.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub extra: Map<String, Value>,
 }
@@ -103,7 +104,7 @@ impl MediaJob for VideoJob {
         self.size.resolution.as_deref()
     }
 
-    /// `seconds` as a string, and `size`: the pixels, or the tier while they are not known.
+    /// `seconds` as a string, and `size`: the pixels, or the tier while the pixels are not known.
     fn echoed_fields(&self) -> Map<String, Value> {
         let tier = || self.size.resolution.clone().unwrap_or_default();
         let pixels = self.size.pixels.map(|pixels| pixels.to_string());

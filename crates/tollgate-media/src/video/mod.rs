@@ -1,4 +1,4 @@
-//! Video models: one file per family (such as `sora_2.rs`), and what the families share.
+//! Video models: one file per family (such as `sora_2.rs`), and the code that the families share.
 //!
 //! To add a family: write its file and list it in `families.rs`; CONTRIBUTING.md has the checklist.
 

@@ -45,8 +45,7 @@ pub(crate) fn parse_request(
     Ok(Submission::new(parts, job, requested, None))
 }
 
-/// The duration in seconds, from whichever field has it. `metadata` takes precedence over the other two, which must not
-/// differ.
+/// The duration in seconds, from whichever field contains it. `metadata` takes precedence over the other two, which must not contradict each other.
 fn resolve_duration(draft: &mut Draft<'_>, durations: &Durations) -> Result<i64, ApiError> {
     let [first, second] = DURATION_FIELDS.map(|field| draft.int(field));
     if let (Some(seconds), Some(duration)) = (first, second)
@@ -122,7 +121,7 @@ impl Options {
         Self(options)
     }
 
-    /// Moves out the member with either spelling, of which each family declares one.
+    /// Moves out the member under either spelling; each family declares one of them.
     fn get<T: DeserializeOwned>(&mut self, camel: &str, snake: &str) -> Option<T> {
         let value = self.0.remove(camel).or_else(|| self.0.remove(snake))?;
         serde_json::from_value(value).ok()

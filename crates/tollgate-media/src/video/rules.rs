@@ -1,4 +1,4 @@
-//! Helpers for the rules of video families: a shared rule, and the names of the fields that errors blame.
+//! Helpers for the rules of video families: a shared rule, and the names of the fields for error messages.
 
 use tollgate_core::ApiError;
 
@@ -43,7 +43,7 @@ pub(super) fn image_fields(draft: &Draft<'_>) -> String {
     names.join(" and ")
 }
 
-/// 400 unless there is a prompt or an image.
+/// Returns a 400 error unless there is a prompt or an image.
 pub(super) fn prompt_or_images(draft: &mut Draft<'_>) -> Result<(), ApiError> {
     let prompt = draft.value("prompt");
     let blank = draft

@@ -42,7 +42,7 @@ pub(super) const WATERMARK: Field =
     Field::flag("watermark", "Whether a visible watermark is added.")
         .default_to(DefaultValue::Flag(false));
 
-/// Hints for those who send what stands in `metadata` beside it.
+/// Hints for clients that send these fields at the top level instead of in `metadata`.
 pub(super) const IN_METADATA: &[(&str, &str)] = &[
     ("generate_audio", "send it in `metadata`"),
     ("return_last_frame", "send it in `metadata`"),
@@ -59,7 +59,7 @@ const FORMATS: &[ImageFormat] = &[
     ImageFormat::Bmp,
 ];
 
-/// The provider's limits: 0.4 to 2.5, 300 to 6000 pixels a side, 30 MB.
+/// The provider's limits: aspect ratio 0.4 to 2.5, 300 to 6000 pixels per side, 30 MB.
 pub(super) const INPUTS: InputLimits = InputLimits {
     formats: FORMATS,
     data_uris: FORMATS,
@@ -71,10 +71,10 @@ pub(super) const INPUTS: InputLimits = InputLimits {
 };
 
 pub(super) const TIERS: &[&str] = &["480p", "720p", "1080p"];
-/// Index of the tier of a request that names none.
+/// The index of the default tier, for requests that set none.
 pub(super) const USUAL_TIER: usize = 1;
 
-/// The provider's frames of 1.5 and 2.0.
+/// The frame sizes of the provider's models 1.5 and 2.0.
 pub(super) const ROWS: &[Row] = &[
     row("16:9", &[(864, 496), (1280, 720), (1920, 1080)]),
     row("4:3", &[(752, 560), (1112, 834), (1664, 1248)]),

@@ -17,11 +17,11 @@ use crate::input::limits::InputLimits;
 use crate::link_ttl::LinkTtl;
 use crate::text::clip_json;
 
-/// The model that takes references.
+/// The model that accepts references.
 const MINI: &str = "seedance-1.0-mini";
-/// The model that takes no last frame.
+/// The model that does not accept a last frame.
 const FAST: &str = "seedance-1.0-fast";
-/// First and last frame.
+/// The number of images used as frames: first and last frame.
 const FRAMES: usize = 2;
 
 static DURATIONS: Durations = Durations::Between {

@@ -12,7 +12,7 @@ use crate::fields::spec::Rule;
 use crate::input::limits::InputLimits;
 use crate::link_ttl::LinkTtl;
 
-/// The model without the highest tier.
+/// The model that does not support the highest tier.
 const FAST: &str = "seedance-2.0-fast";
 
 static DURATIONS: Durations = Durations::Between {

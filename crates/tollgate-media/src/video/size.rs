@@ -15,7 +15,7 @@ use crate::text::{invalid_value, show_name};
 pub struct FrameSizes {
     /// The values of `resolution`, smallest first.
     pub tiers: &'static [&'static str],
-    /// Index of the default one.
+    /// The index of the default tier.
     pub default_tier: usize,
     /// The values of `aspect_ratio`, each with its pixel size at every tier.
     pub rows: &'static [Row],
@@ -30,17 +30,17 @@ pub struct FrameSizes {
 pub enum FollowFirstFrame {
     /// Never.
     Never,
-    /// If there is a first frame and the request names no ratio.
+    /// If there is a first frame and the request sets no ratio.
     ByDefault,
-    /// Then, and if `aspect_ratio` has this value.
+    /// As with [`Self::ByDefault`], and also if `aspect_ratio` has this value.
     ByValue(&'static str),
 }
 
 /// The field that selects ratio and tier together.
 const SIZE: &str = "size";
-/// Sizes within this factor of a ratio count as that ratio: 854x480 is 16:9.
+/// A size whose ratio is within this factor of a listed ratio counts as that ratio: 854x480 is 16:9.
 const TOLERANCE: f64 = 1.01;
-/// The most sizes that an error lists one by one.
+/// The maximum number of sizes that an error lists individually.
 const MAX_LISTED: usize = 6;
 
 /// A cell of the table: a ratio at a tier.
@@ -54,7 +54,7 @@ struct Cell {
 struct RequestedFrame {
     /// A value of `aspect_ratio`.
     ratio: Option<FromField<&'static str>>,
-    /// A tier's index.
+    /// The index of a tier.
     tier: Option<FromField<usize>>,
 }
 
@@ -76,8 +76,8 @@ impl<T> FromField<T> {
 }
 
 impl FrameSizes {
-    /// The size of a request, and its `size` as requested or by default. `has_first_frame` says whether an image is the
-    /// first frame, so that the ratio may follow it.
+    /// The size of a request, and its `size` as requested or by default. `has_first_frame`: whether an image is the first frame, so that the ratio
+    /// may follow it.
     ///
     /// # Errors
     /// 400 if `size` is not allowed or contradicts the other fields.
@@ -196,10 +196,10 @@ impl FrameSizes {
         self.tiers.iter().position(|tier| *tier == sent)
     }
 
-    /// The cell for a pixel size: the one with exactly that size, else the one with its ratio and nominal lines.
+    /// The cell for a pixel size: the cell with exactly that size, otherwise the one with its ratio and nominal lines.
     ///
     /// # Errors
-    /// 400 if there is none.
+    /// 400 if there is no such cell.
     fn find_cell(&self, size: &str) -> Result<Cell, ApiError> {
         let found = PixelSize::parse(size).and_then(|sent| {
             let exact = self.cells().find(|cell| self.pixels(*cell) == sent);
@@ -217,7 +217,7 @@ impl FrameSizes {
         })
     }
 
-    /// Whether `sent` has about the ratio of the cell, and as many lines as its tier says.
+    /// Whether `sent` has approximately the ratio of the cell, and the number of lines of its tier.
     fn matches_nominally(&self, cell: Cell, sent: PixelSize) -> bool {
         let Some(ratio) = parse_ratio(cell.row.ratio) else {
             return false;
@@ -264,7 +264,7 @@ impl FrameSizes {
         PixelSize::new(width, height)
     }
 
-    /// The row of a ratio that the declaration itself names; a test checks that it exists.
+    /// The row of a ratio in the declaration; a test checks that the row exists.
     fn row(&self, ratio: &str) -> &'static Row {
         let named = self.rows.iter().find(|row| row.ratio == ratio);
         named.unwrap_or(&self.rows[0])
@@ -338,7 +338,7 @@ fn report_override<T: PartialEq>(
     }
 }
 
-/// The number of lines of a tier such as `720p`; 2160 for `4k`. `None` if it has another form.
+/// The number of lines of a tier such as `720p`; 2160 for `4k`. `None` if the tier has another form.
 fn lines_of(tier: &str) -> Option<u32> {
     match tier {
         "4k" => Some(2160),

@@ -17,7 +17,7 @@ static DURATIONS: Durations = Durations::Listed {
     values: &[4, 6, 8],
     default: 8,
 };
-/// The only length of videos above 720p.
+/// The only duration of videos above 720p, in seconds.
 const FULL_LENGTH: i64 = 8;
 const FORMATS: &[ImageFormat] = &[ImageFormat::Jpeg, ImageFormat::Png];
 

@@ -1,12 +1,12 @@
-//! Tables of cases and golden files in `tests/cases`. `TOLLGATE_BLESS=1 cargo test -p tollgate-media` rewrites what they expect; read the
-//! diff before committing it.
+//! Tables of cases and golden files in `tests/cases`. `TOLLGATE_BLESS=1 cargo test -p tollgate-media` rewrites the expected values; read the diff
+//! before committing it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// Checks each line of a file: `run` returns the case with its real outcome. Lines with `behaviour` are headings.
+/// Checks each line of a file: `run` returns the case with its actual outcome. Lines with `behaviour` are headings.
 pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
     let mut real = String::new();
     let mut behaviour = Value::Null;
@@ -30,7 +30,7 @@ pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
     assert!(mismatches.is_empty() || bless(name, &real), "{bad}");
 }
 
-/// Compares with a golden file.
+/// Compares `real` with a golden file.
 pub(crate) fn check_golden(name: &str, real: &Value) {
     let text = fs::read_to_string(path(name)).unwrap_or_default();
     let golden: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -50,7 +50,7 @@ fn path(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Writes the file if that is asked for.
+/// Writes the file if `TOLLGATE_BLESS` is set; returns whether it did.
 fn bless(name: &str, text: &str) -> bool {
     let is_blessing = std::env::var_os("TOLLGATE_BLESS").is_some();
     if is_blessing {

@@ -1,4 +1,4 @@
-//! The catalogue: which family and endpoint serve each model id.
+//! Tests which family and endpoint serve each model id.
 
 use serde_json::json;
 use tollgate_core::{ErrorKind, TaskKind};

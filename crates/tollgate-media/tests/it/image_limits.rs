@@ -1,4 +1,4 @@
-//! The limits of reference images and masks, and those of whole requests.
+//! Tests the limits of reference images and masks, and those of complete requests.
 
 use serde_json::{Value, json};
 use tollgate_media::image::ImageFormat;
@@ -8,7 +8,7 @@ use tollgate_media::input::InputRole;
 use crate::cases::check_cases;
 use crate::{adjustment_values, metadata, model, rejection, submit};
 
-/// `cases/image_limits.jsonl`: an `image` is a PNG with alpha of 1000 bytes unless it says otherwise; `first` is the size of the first
+/// `cases/image_limits.jsonl`: an `image` is a PNG with alpha of 1000 bytes unless the case states otherwise; `first` is the size of the first
 /// reference, for a mask; `error` is the complete message, absent if the image is accepted.
 #[test]
 fn every_image_is_checked_against_the_limits_of_its_family() {

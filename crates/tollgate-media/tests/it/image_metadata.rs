@@ -1,4 +1,4 @@
-//! Headers of real files of every format, and of broken and hostile ones.
+//! Tests reading the headers of valid files of every format, and of broken and hostile ones.
 
 use std::io::Cursor;
 
@@ -57,7 +57,7 @@ fn headers_of_real_files_are_read() {
                 if format != ImageFormat::Gif {
                     assert_eq!(found.has_alpha, alpha, "{format:?}");
                 }
-                // No beginning of it is enough to panic; a header that is cut off is no image.
+                // No truncated file may cause a panic, and a truncated header is rejected.
                 for end in 0..file.len().min(400) {
                     let _ = read(&file[..end]);
                 }
@@ -97,7 +97,7 @@ fn png_headers_are_read_or_rejected() {
         let error = rejected(&file);
         assert!(error.contains(word), "{word}: {error}");
     }
-    // A chunk whose length leads past the end, and more chunks than anybody needs.
+    // A chunk whose length exceeds the file, and more chunks than any valid file has.
     let mut file = png(5, 6, 8, 2, &[]);
     file.extend(b"\xff\xff\xff\xfftEXt");
     assert!(rejected(&file).contains("ends too early"));
@@ -214,7 +214,7 @@ fn other_bytes_are_rejected() {
         assert!(read(file).is_err());
     }
     assert!(rejected(b"%PDF-1.7").contains("not those of an image file"));
-    // The stated length bounds what is read.
+    // No more is read than the stated length.
     let file = image_file(ImageFormat::Png, 3, 3, false);
     assert!(ImageMetadata::read(Cursor::new(&file), 20).is_err());
 }

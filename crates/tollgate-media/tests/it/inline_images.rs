@@ -1,4 +1,4 @@
-//! Images of requests: links, data URIs and base64.
+//! Tests images in requests: links, data URIs and base64.
 
 use serde_json::{Value, json};
 use tollgate_media::image::{ImageFormat, PixelSize};

@@ -52,7 +52,7 @@ fn with_prompt(body: &Value) -> Value {
     body.into()
 }
 
-/// The adjustments as `[field, asked, used]`.
+/// The adjustments as `[field, requested, used]`.
 fn adjustment_values(adjustments: &[Adjustment]) -> Value {
     let all = adjustments.iter();
     all.map(|a| json!([a.field, a.requested, a.used])).collect()

@@ -1,4 +1,4 @@
-//! Whatever a client sends is an error or a legal job, and never a panic.
+//! Tests that every request becomes an error or a valid job, and never a panic.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Values that some field takes.
+/// Values that are valid for some field.
 fn likely() -> impl Strategy<Value = Value> {
     let texts = "auto low high png jpeg transparent disabled fast 1:1 16:9 21:9 1k 2K 3K 4K 0.5K
         1024x1024 1024*1024 768x2048 5x5 https://a/b.png data:image/png;base64,AAAA
@@ -89,7 +89,7 @@ fn request() -> impl Strategy<Value = (&'static TaskModel, Endpoint, Map<String,
     })
 }
 
-/// What holds of a job whatever it makes, when it is settled.
+/// Checks the properties that every final job must have.
 fn check(job: &Job, family: AnyFamily) -> Result<(), TestCaseError> {
     match job.units() {
         Units::Images(n) => prop_assert!((1..=15).contains(&n)),

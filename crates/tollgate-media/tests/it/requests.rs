@@ -1,14 +1,14 @@
-//! The request cases: what every request becomes, a job or an error.
+//! Tests the outcome of requests, a job or an error, from tables of cases.
 //!
 //! A line of `tests/cases/requests/FAMILY.jsonl` is a heading, `{"behaviour": …}`, or a case:
 //!
-//! - `models` are the ids that it is sent to, with the same outcome. `body` gets a prompt if it has none. Without `models`, the body is
+//! - `models` are the ids that the request is sent to, with the same outcome. `body` gets a prompt if it has none. Without `models`, the body is
 //!   complete and names its model.
-//! - `path` is there if it is not the family's own, `strict` if the request is; `references` are the sizes of the reference images, as
-//!   far as they are known.
-//! - In `body`, `{"repeat": ["x", 5]}` stands for `"xxxxx"` and `{"copies": ["x", 5]}` for an array.
-//! - The outcome is `error`, the complete message; `job`, complete; or `changes`, what differs from the last `job` of that model
-//!   (`null` is absent).
+//! - `path` is given if it differs from the family's own, `strict` if the request is strict; `references` are the sizes of the reference images that
+//!   are known.
+//! - In `body`, `{"repeat": ["x", 5]}` is replaced by `"xxxxx"` and `{"copies": ["x", 5]}` by an array.
+//! - The outcome is `error`, the complete message; `job`, complete; or `changes`, the differences from the last `job` of that model (`null` for an
+//!   absent member).
 
 use std::collections::HashMap;
 
@@ -39,7 +39,7 @@ fn a_stored_job_reads_back_only_as_its_kind() {
     assert!(Job::from_text(TaskKind::Speech, &text).is_err());
 }
 
-/// The case with the outcome that its request has.
+/// The case with the actual outcome of its request.
 fn run(row: &Value, family: AnyFamily, bases: &mut HashMap<String, Value>) -> Value {
     let models = row["models"].as_array().map_or(vec![None], |models| {
         models.iter().map(|id| id.as_str()).collect()
@@ -69,7 +69,7 @@ fn run(row: &Value, family: AnyFamily, bases: &mut HashMap<String, Value>) -> Va
     case.into()
 }
 
-/// `error` and its message, or `job` and the job with what comes beside it.
+/// `error` and its message, or `job` and the job with the values that accompany it.
 fn outcome(row: &Value, family: AnyFamily, id: Option<&str>) -> (&'static str, Value) {
     let endpoint = row["path"].as_str().map_or(family.endpoint(), |path| {
         let aliases = family.endpoint().aliases().iter();
@@ -111,8 +111,8 @@ fn parse(
     Ok((model, submission))
 }
 
-/// The job after the known references, as JSON: pixels as text, input images as their fields, and beside it what does not go to the
-/// provider.
+/// The job after the known references were applied, as JSON: pixels as text, input images as their fields. Values that are not sent to the provider
+/// are added.
 fn render(row: &Value, model: &TaskModel, submission: Submission) -> Result<Value, Rejected> {
     let (adjustments, callback) = (
         submission.adjustments.clone(),
@@ -142,7 +142,7 @@ fn render(row: &Value, model: &TaskModel, submission: Submission) -> Result<Valu
             .family
             .apply_reference_metadata(&mut job, &known.collect::<Vec<_>>())?;
         price.update_from(&job);
-        // A size that is known stays, whatever is learned later.
+        // A known size stays unchanged when more metadata becomes known.
         let mut later = job.clone();
         let again = model
             .family
@@ -218,7 +218,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-/// The value with its `repeat` and `copies` written out.
+/// The value with `repeat` and `copies` expanded.
 fn expand(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(expand).collect(),
@@ -241,7 +241,7 @@ fn expand(value: &Value) -> Value {
     }
 }
 
-/// What differs in `new`; `null` is absent.
+/// The members that differ in `new`; `null` for an absent one.
 fn difference(base: &Value, new: &Value) -> Value {
     let (Value::Object(old), Value::Object(fields)) = (base, new) else {
         return new.clone();

@@ -1,4 +1,4 @@
-//! Receipts and records: a golden file for each response format, in every state.
+//! Tests receipts and records: a golden file for each response format, in every state.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, Amount, TaskState};
@@ -81,7 +81,7 @@ fn records_have_what_their_schemas_require() {
     }
 }
 
-/// A task's record wherever it is shown.
+/// All forms of a task's record.
 fn records(family: AnyFamily, data: &RecordData<'_>) -> Value {
     let mut all = json!({
         "record": family.record(data),
@@ -142,7 +142,7 @@ fn images(count: usize) -> Vec<ResultFile<'static>> {
         .collect()
 }
 
-/// A video after its last frame.
+/// The image of a video's last frame, followed by the video.
 fn video() -> Vec<ResultFile<'static>> {
     let last = file("https://h/last.png", "image/png");
     vec![last, file("https://h/1.mp4", "video/mp4")]

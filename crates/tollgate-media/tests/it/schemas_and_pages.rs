@@ -1,4 +1,4 @@
-//! The schemas and docs pages say what the declarations say.
+//! Tests that the schemas and docs pages agree with the declarations.
 
 use serde_json::{Value, json};
 use tollgate_media::fields::{Field, FieldKind};
@@ -44,7 +44,7 @@ fn schemas_have_every_field_of_every_layout() {
                 assert_eq!(described.len(), members.len());
             }
         }
-        // The model and the callback are in every one.
+        // Every schema also has the model field and `callback_url`.
         assert_eq!(properties.len(), fields.len() + 2);
     }
 }
@@ -79,7 +79,7 @@ fn every_listed_value_is_valid() {
     }
 }
 
-/// `cases/schema_members.jsonl`: a family, a layout of its requests, a JSON pointer into the properties, and what is there.
+/// `cases/schema_members.jsonl`: a family, a layout of its requests, a JSON pointer into the properties, and the expected value.
 #[test]
 fn schemas_state_types_limits_defaults_and_aliases() {
     type Row = (String, String, String, Value);
@@ -144,7 +144,7 @@ fn pages_have_every_field_rule_and_endpoint_and_a_valid_example() {
         for text in expected {
             assert!(page.contains(&text), "{family:?}: {text}");
         }
-        // Every row of a table has the cells of its head.
+        // Every row of a table has as many cells as its header.
         let mut cells = 0;
         for line in page.lines() {
             let bars = line.matches('|').count();

@@ -1,4 +1,4 @@
-//! Every size of every table.
+//! Tests every size of every size table.
 
 use serde_json::json;
 use tollgate_media::image::PixelSize;
@@ -7,7 +7,7 @@ use tollgate_media::{Job, MediaJob as _, Submission};
 
 use crate::{adjustment_values, cases, submit};
 
-/// `cases/sizes.txt`, as the docs pages have them: models, tiers (`-` if there are none), then rows of a ratio and its pixels.
+/// `cases/sizes.txt`, in the form of the docs pages: models, tiers (`-` if there are none), then rows of a ratio and its pixels.
 #[test]
 fn every_ratio_and_tier_of_an_image_has_its_pixels() {
     for table in cases::read("sizes.txt").split("\n\n") {
@@ -33,7 +33,7 @@ fn every_ratio_and_tier_of_an_image_has_its_pixels() {
                 let size = image_size(&got);
                 assert_eq!(size.ratio.as_deref(), Some(ratio));
                 assert_eq!(size.tier.as_deref(), (tier != "-").then_some(tier));
-                // Pixels by themselves, alone or with their own tier.
+                // A size in pixels, alone or with its own tier.
                 let alone = json!({ "size": pixels, "resolution": tier.to_uppercase() });
                 for body in [json!({ "size": pixels }), alone] {
                     if id == "gpt-image-2-official" {
@@ -51,7 +51,7 @@ fn every_ratio_and_tier_of_an_image_has_its_pixels() {
 #[test]
 fn every_ratio_and_tier_of_a_video_has_its_pixels() {
     for family in FAMILIES {
-        // The model of the family that has every tier.
+        // The first model of the family supports every tier.
         let id = family.models[0];
         let ratios: Vec<_> = family.sizes.rows.iter().map(|row| row.ratio).collect();
         assert!(ratios.contains(&family.sizes.default_ratio));

@@ -1,4 +1,4 @@
-//! `callback_url`, which every family of every kind takes.
+//! Tests `callback_url`, which every family accepts.
 
 use serde_json::{Value, json};
 use tollgate_core::ApiError;
@@ -6,7 +6,7 @@ use tollgate_media::{AnyFamily, RequestLayout, Submission};
 
 use crate::{cases, model, parse};
 
-/// A strict request with everything that the family requires.
+/// A strict request with all fields that the family requires.
 fn read(family: AnyFamily, more: &Value) -> Result<Submission, ApiError> {
     let mut body = more.clone();
     let schema = family.schema(RequestLayout::Standard);
@@ -42,7 +42,7 @@ fn every_family_takes_it_in_either_place() {
     }
 }
 
-/// `cases/callback_urls_rejected.jsonl`: a request and words of its error.
+/// `cases/callback_urls_rejected.jsonl`: a request and a part of its error message.
 #[test]
 fn only_http_urls_of_limited_length_are_taken() {
     let longest = format!("https://a/{}", "x".repeat(2048 - 10));

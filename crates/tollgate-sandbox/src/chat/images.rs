@@ -1,4 +1,4 @@
-//! The images of a chat request: their number and sizes.
+//! Describes the images of a chat request: their number and sizes.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use tollgate_chat::hub::{PartKind, Request, Source};
 use tollgate_media::image::ImageMetadata;
 
-/// Base64 characters decoded at first, as sizes are near the start of a file. A multiple of four.
+/// The number of base64 characters that are decoded first, because the size is near the start of a file. A multiple of four.
 const HEAD: usize = 64 * 1024;
 
 /// The number of images in the conversation.
@@ -30,7 +30,7 @@ pub(super) fn sentence(request: &Request) -> Option<String> {
     }
 }
 
-/// Every image, those in tool results included.
+/// Every image, including those in tool results.
 fn all(request: &Request) -> impl Iterator<Item = &Source> {
     let parts = request.turns.iter().flat_map(|turn| &turn.parts);
     let flat = parts.flat_map(|part| match &part.kind {

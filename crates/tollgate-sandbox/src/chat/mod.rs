@@ -1,4 +1,4 @@
-//! The sandbox as a chat provider: speaks every chat format, follows the directives, counts its tokens.
+//! The sandbox as a chat provider: supports every chat format, follows the directives, counts tokens.
 
 mod images;
 mod response;
@@ -33,7 +33,7 @@ use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
 
 /// Generates chat responses from the request alone.
 pub(super) struct SandboxChat {
-    /// Time to the first byte without a `delay` directive.
+    /// The time to the first byte without a `delay` directive.
     time: Duration,
     formats: Vec<&'static dyn Format>,
 }
@@ -52,8 +52,8 @@ impl SandboxChat {
         check_support(&request).map_err(|error| invalid_request(&error))?;
         let (directives, text) = Directives::parse(&last_user_text(&request));
         let failure = directives.failure_mode(call.failed_attempts);
-        // A failure takes the time of the `delay` directive and none without it: tests of retries should not wait for the
-        // configured time of a success.
+        // A failure takes the time of the `delay` directive, or no time without it: tests of retries should not wait for the configured duration of a
+        // success.
         let default_delay = if failure.is_some() {
             Duration::ZERO
         } else {
@@ -80,7 +80,7 @@ impl SandboxChat {
         cut: Option<u32>,
     ) -> ChatBody {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        // Response ids differ from call to call, as those of other providers do.
+        // Response ids differ between calls, as those of other providers do.
         let id = hash_seed(&[
             &call.body,
             call.request_id.as_bytes(),
@@ -132,7 +132,7 @@ impl ChatProvider for SandboxChat {
             },
             reasoning: thinks.then(|| Reasoning {
                 effort: Some(Effort::Medium),
-                // The client did not ask to see it.
+                // The client did not request to see the reasoning.
                 display: Some("omitted".to_owned()),
                 ..Reasoning::default()
             }),
@@ -151,8 +151,8 @@ impl ChatProvider for SandboxChat {
     }
 }
 
-/// Rejects what the sandbox does not have: state of earlier requests, background work, media in a response, tools of other
-/// servers; and a forced tool that the request does not offer.
+/// Rejects what the sandbox does not support: state of earlier requests, background work, media in a response, tools of other servers, and a forced
+/// tool that the request does not offer.
 fn check_support(request: &Request) -> Result<(), InvalidRequest> {
     if let Some(field) = request.essential_extra_unknown_to("") {
         let why = match field {
@@ -169,8 +169,7 @@ fn check_support(request: &Request) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-/// The text of the last user turn. Tool results do not count: with them, a `tool` directive in an earlier message would be
-/// followed again.
+/// The text of the last user turn, without tool results: otherwise a `tool` directive in an earlier message would be followed again.
 fn last_user_text(request: &Request) -> String {
     let Some(turn) = request.turns.iter().rfind(|turn| turn.role == Role::User) else {
         return String::new();
@@ -179,7 +178,7 @@ fn last_user_text(request: &Request) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// A hash of what decides the words of a response: the same whether it is streamed or not.
+/// A hash of the request fields that determine the text of a response: the same whether the response is streamed or not.
 fn content_seed(request: &Request) -> u64 {
     struct HashWriter(Sha256);
     impl fmt::Write for HashWriter {
@@ -245,7 +244,7 @@ fn failure_error(failure: FailureMode) -> ProviderError {
             "prompt rejected by safety review, as it asks the sandbox for ([[sandbox:moderated]])"
                 .to_owned(),
         ),
-        // Without a status the message is the gateway's own, and clients see it.
+        // Without a status, the message counts as the gateway's own and is sent to clients.
         FailureMode::Fails => ProviderError::new(
             UpstreamErrorKind::Unavailable,
             "the sandbox was told to fail ([[sandbox:fail]])",

@@ -11,7 +11,7 @@ use super::text_limit::MAX_OUTPUT;
 use super::{images, schema_instance, text, text_limit};
 use crate::directives::Directives;
 
-/// The most choices of one response.
+/// The maximum number of choices of one response.
 const MAX_CHOICES: u32 = 128;
 
 /// A complete response.
@@ -37,7 +37,7 @@ pub(super) struct ToolCall {
     pub(super) custom: bool,
 }
 
-/// What a response is generated from.
+/// The input from which a response is generated.
 struct Generator<'a> {
     request: &'a Request,
     directives: &'a Directives,
@@ -49,7 +49,7 @@ struct Generator<'a> {
 }
 
 impl Response {
-    /// The response to `request`. `message` and `directives` are its last user message, taken apart.
+    /// The response to `request`. `message` is its last user message without the `directives`.
     pub(super) fn new(
         request: &Request,
         directives: &Directives,

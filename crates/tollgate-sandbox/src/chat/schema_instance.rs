@@ -5,16 +5,16 @@
 
 use serde_json::{Map, Number, Value, json};
 
-/// The most values in one instance. A schema that requires more gets an invalid one.
+/// The maximum number of values in one instance. For a schema that requires more, the instance is invalid.
 const VALUES_MAX: usize = 4_096;
-/// The most schema values that are copied to merge `allOf`, `anyOf` and `oneOf`.
+/// The maximum number of schema values that are copied to merge `allOf`, `anyOf` and `oneOf`.
 const COPIES_MAX: usize = 100_000;
-/// The most characters of one string.
+/// The maximum number of characters of one string.
 const TEXT_MAX: u64 = 4_096;
-/// The deepest nesting. A schema that requires itself has no finite instance.
+/// The maximum nesting depth. A schema that requires itself has no finite instance.
 const DEPTH_MAX: usize = 24;
 
-/// A value that is valid for `schema`; an empty object if every value is.
+/// A value that is valid for `schema`; an empty object if every value is valid.
 pub(super) fn minimal(schema: &Value) -> Value {
     let mut builder = Builder {
         root: schema,
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// `schema` merged with its `allOf` and the first of each of its `anyOf` and `oneOf`. `None` if it has none of them.
+    /// `schema` merged with its `allOf` and the first of each of its `anyOf` and `oneOf`. `None` if it has none of these keywords.
     fn flattened(&mut self, schema: &Map<String, Value>) -> Option<Value> {
         let is_null = |schema: &&Value| schema.get("type").is_some_and(|t| t == "null");
         let mut chosen: Vec<&Value> = list(schema, "allOf").collect();
@@ -189,7 +189,7 @@ fn merge(flat: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// The type that a schema names, or that its other keywords imply.
+/// The type that a schema states, or that its other keywords imply.
 fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
     let schema = schema?;
     match schema.get("type") {

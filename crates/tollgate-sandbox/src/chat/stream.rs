@@ -1,4 +1,4 @@
-//! Streams a response: as hub events, and as the bytes that a format's writer makes of each.
+//! Streams a response: as hub events, and as the bytes that a format's writer creates for each event.
 
 use bytes::Bytes;
 use tollgate_chat::StreamWriter;
@@ -102,7 +102,7 @@ pub(super) struct EventStream<E> {
     /// `None` after the last event.
     events: Option<E>,
     writer: Box<dyn StreamWriter>,
-    /// Content events until the stream breaks off (`cut=N`). `None` if it does not.
+    /// The number of content events before the stream breaks off (`cut=N`). `None` if it does not break off.
     remaining: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Texts for responses without a `say` directive, and the texts of requests.
+//! Texts for responses without a `say` directive, and functions to read the texts of requests.
 
 use tollgate_chat::hub::{Part, PartKind};
 
@@ -9,7 +9,7 @@ const WORDS: &[&str] = &[
     "came", "over", "hills", "of", "slate", "where", "sheep", "stood", "under", "old", "walls",
 ];
 
-/// Sentences that are true of every response of the sandbox.
+/// Sentences that are true for every response of the sandbox.
 const SENTENCES: &[&str] = &[
     "No model has read this; the sandbox generated the answer.",
     "The same request will always get the same words.",
@@ -66,7 +66,7 @@ pub(super) fn excerpt(text: &str) -> String {
     line
 }
 
-/// The text of a part. `None` if it is none.
+/// The text of a part. `None` if the part is not a text.
 pub(super) fn text_of(part: &Part) -> Option<&str> {
     match &part.kind {
         PartKind::Text { text, .. } => Some(text),

@@ -3,13 +3,13 @@
 use tollgate_chat::hub::FinishReason;
 use tollgate_chat::tokens::{self, TokenEstimator};
 
-/// The most tokens of one response.
+/// The maximum number of tokens of one response.
 pub(super) const MAX_OUTPUT: u64 = 128_000;
 
 /// Truncates `text` to `max_tokens` tokens. Returns whether anything was removed.
 pub(super) fn truncate_to_tokens(text: &mut String, max_tokens: u64) -> bool {
     let mut counter = TokenEstimator::default();
-    // Most texts fit, and counting a text at once is faster than by character.
+    // Most texts are short enough, and counting a complete text is faster than counting by character.
     if tokens::estimate_text(text) <= max_tokens {
         return false;
     }

@@ -12,7 +12,7 @@ pub(super) struct Canvas {
     pub(super) pixmap: Pixmap,
     pub(super) width: f32,
     pub(super) height: f32,
-    /// What sizes of shapes are relative to: the shorter side, or a 16th of the longer one if that is more.
+    /// The unit for sizes of shapes: the shorter side, or a 16th of the longer one if that is more.
     pub(super) unit: f32,
 }
 

@@ -13,7 +13,7 @@ pub(super) struct Caption {
     pub(super) note: String,
     /// Whether a badge at the bottom right marks the image as generated.
     pub(super) watermark: bool,
-    /// Whether it stands on a reference image, which may be bright, and not on a landscape of ours.
+    /// Whether the caption is drawn over a reference image, which may be bright, instead of a generated landscape.
     pub(super) over_reference: bool,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn draw(canvas: &mut Canvas, palette: &Palette, caption: &Caption, in
         let mark_width = mark.as_ref().map_or(0.0, |mark| mark.width);
         draw_texts(canvas, palette, caption, inset, mark_width);
     }
-    // Last, so that the dark gradient behind the caption does not cover it.
+    // The badge is drawn last, so that the dark gradient behind the caption does not cover it.
     if let Some(mark) = mark {
         mark.draw(canvas, palette);
     }
@@ -120,7 +120,7 @@ fn darken(canvas: &mut Canvas, palette: &Palette, top: f32, over_reference: bool
     let height = canvas.height;
     let start = (top - (height - top) * 0.5).max(0.0);
     let full = ((top - start) / (height - start)).clamp(0.05, 0.9);
-    // Reference images may be bright or have text of their own here.
+    // Reference images may be bright or contain text here.
     let dark = if over_reference {
         [0.30, 0.90, 0.95]
     } else {
@@ -146,7 +146,7 @@ struct WatermarkBadge {
 }
 
 impl WatermarkBadge {
-    /// `None` if the text does not fit.
+    /// The badge for `canvas`. `None` if its text does not fit.
     fn new(canvas: &Canvas, inset: f32) -> Option<Self> {
         let size = (canvas.unit * 0.022).max(8.0);
         let text_box = TextBox {

@@ -53,7 +53,7 @@ impl VerticalGradient {
 #[derive(Clone, Copy)]
 struct Blend {
     rgba: [u8; 4],
-    /// 0 to 1.
+    /// The alpha, 0 to 1.
     alpha: f32,
 }
 
@@ -66,7 +66,7 @@ impl Blend {
         }
     }
 
-    /// Blends it over one pixel; `share` is 0 to 256.
+    /// Blends the colour over one pixel; `share` is 0 to 256.
     #[inline]
     fn blend_pixel(self, pixel: &mut [u8], share: u16) {
         for (below, above) in pixel.iter_mut().zip(self.rgba) {
@@ -79,7 +79,7 @@ impl Blend {
         }
     }
 
-    /// Blends it over a row.
+    /// Blends the colour over a row.
     fn blend_row(self, row: &mut [u8]) {
         let share = (self.alpha * 256.0).round() as u16;
         match share {
@@ -108,7 +108,7 @@ impl Canvas {
         }
     }
 
-    /// Blends a gradient over everything below a line across the canvas. `line` gives its y at each x.
+    /// Blends a gradient over everything below a line across the canvas. `line` returns its y at each x.
     pub(super) fn fill_below(&mut self, line: impl Fn(f32) -> f32, gradient: &VerticalGradient) {
         let skyline = Skyline::new(self.width, line);
         for (y, row) in self.rows(skyline.highest - 1.0) {

@@ -19,7 +19,7 @@ pub(super) struct PatchRect {
     pub(super) size: PixelSize,
 }
 
-/// The largest aspect ratio of a bounding rectangle: the landscape needs some room in both directions.
+/// The largest aspect ratio of a bounding rectangle: the landscape needs space in both directions.
 const MAX_ASPECT_RATIO: u32 = 8;
 
 impl MaskedRegion {

@@ -1,6 +1,6 @@
 //! Renders the sandbox's images: a landscape with the prompt as caption, or the reference images edited.
 //!
-//! CPU-bound, without I/O except for reading reference images. The same request gives the same bytes.
+//! CPU-bound, without I/O except for reading reference images. The same request always generates the same bytes.
 
 mod canvas;
 mod caption;
@@ -27,7 +27,7 @@ use tollgate_upstream::error::{ProviderError, UpstreamErrorKind};
 use tollgate_upstream::provider::{ImageCall, InputFile};
 use tollgate_upstream::raster::{self, Fit, Raster};
 
-/// What an image is rendered from. Owned, so that it can move to another thread.
+/// The input from which an image is rendered. Owned, so that it can be moved to another thread.
 pub(super) struct ImageSpec {
     job: ImageJob,
     size: PixelSize,
@@ -69,7 +69,7 @@ impl ImageSpec {
         }
     }
 
-    /// The random numbers of image `index`. They depend on the request alone, not on the task id or the time.
+    /// The random numbers of image `index`. They depend only on the request, not on the task id or the time.
     fn rng(&self, index: u32) -> Rng {
         let seed = self.job.seed.map(|seed| seed.to_string());
         Rng::from_parts(&[

@@ -1,4 +1,4 @@
-//! The colours of one image: random, or those of the request's `color_palette`.
+//! The colours of one image: random, or taken from the request's `color_palette`.
 
 use serde_json::{Map, Value};
 
@@ -65,7 +65,7 @@ const MOODS: [Mood; 4] = [
 impl Palette {
     /// The colours of `color_palette` in `extra` if it has at least two valid ones, else random ones.
     pub(super) fn choose(extra: &Map<String, Value>, rng: &mut Rng) -> Self {
-        // Drawn in either case: a `color_palette` does not change the shapes.
+        // Generated in either case, so that a `color_palette` does not change the shapes.
         let random = Self::random(rng);
         match requested_colours(extra) {
             colours if colours.len() >= 2 => Self::from_colours(colours),
@@ -107,7 +107,7 @@ impl Palette {
     fn from_colours(mut colours: Vec<Colour>) -> Self {
         colours.sort_by(|a, b| a.l.total_cmp(&b.l));
         let last = colours.len() - 1;
-        // 0 gives the darkest, 1 the lightest.
+        // 0 selects the darkest, 1 the lightest.
         let pick = |lightness: f32| colours[(lightness * last as f32).round() as usize];
         let mut by_chroma = colours.clone();
         by_chroma.sort_by(|a, b| b.chroma().total_cmp(&a.chroma()));
@@ -116,7 +116,7 @@ impl Palette {
             layers: [pick(0.75), pick(0.5), pick(0.3), pick(0.15), pick(0.0)],
             accent: by_chroma[0],
             second: by_chroma[1.min(last)],
-            // Text stays legible with any colours.
+            // Keeps text legible with any colours.
             shade: pick(0.0).at(pick(0.0).l.min(0.2)),
             ink: pick(1.0).at(pick(1.0).l.max(0.95)),
         }

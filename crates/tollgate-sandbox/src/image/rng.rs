@@ -1,4 +1,4 @@
-//! Random numbers that depend on the request alone, the same on every machine and in every version.
+//! Random numbers that depend only on the request, and are the same on every machine and in every version.
 
 use sha2::{Digest, Sha256};
 
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// Seeded with a hash of `parts`.
+    /// A generator seeded with a hash of `parts`.
     pub(super) fn from_parts(parts: &[&str]) -> Self {
         let mut hash = Sha256::new();
         for part in parts {
@@ -31,7 +31,7 @@ impl Rng {
 
     /// A number from `low` (included) to `high` (not included).
     pub(super) fn between(&mut self, low: f32, high: f32) -> f32 {
-        // 24 bits are what an f32 holds exactly.
+        // An f32 represents 24 bits exactly.
         let unit = (self.next() >> 40) as f32 / (1u64 << 24) as f32;
         low + (high - low) * unit
     }

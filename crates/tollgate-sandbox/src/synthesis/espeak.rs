@@ -1,4 +1,4 @@
-//! Speech by the program `espeak-ng`, if installed. The text goes in through a pipe, never through a shell or an argument.
+//! Speech by the program `espeak-ng`, if installed. The text is passed through a pipe, never through a shell or an argument.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use super::utterance::Utterance;
 use super::wav;
 
 const PROGRAM: &str = "espeak-ng";
-/// Far above what it needs: it speaks about a thousand times as fast as people.
+/// The timeout, far longer than the program needs: it synthesises speech about a thousand times as fast as people speak.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-/// The largest output in bytes: half an hour.
+/// The maximum size of the output in bytes: half an hour of speech.
 const MAX_BYTES: u64 = 80 << 20;
 /// Words per minute at speed 1, and the range that the program supports.
 const WORDS_PER_MINUTE: f64 = 175.0;
@@ -32,25 +32,25 @@ pub struct Espeak {
 /// Why `espeak-ng` produced no speech.
 #[derive(Debug, thiserror::Error)]
 pub enum EspeakError {
-    /// It could not be started, or the pipe broke.
+    /// The program could not be started, or the pipe broke.
     #[error("espeak-ng: {0}")]
     Io(#[from] io::Error),
-    /// It ran too long and was stopped.
+    /// The program ran too long and was stopped.
     #[error("espeak-ng took more than {} seconds", TIME_LIMIT.as_secs())]
     TimedOut,
-    /// It wrote too much audio, and was stopped.
+    /// The program wrote too much audio and was stopped.
     #[error("espeak-ng wrote more than {MAX_BYTES} bytes")]
     TooLarge,
-    /// It exited with an error, for example because it does not know the language.
+    /// The program exited with an error, for example because it does not support the language.
     #[error("espeak-ng ended with {0}")]
     Failed(ExitStatus),
-    /// What it wrote is no audio.
+    /// The program's output is not audio.
     #[error("espeak-ng wrote no audio that can be read")]
     InvalidAudio,
 }
 
 impl Espeak {
-    /// Looks for the program in `PATH`. `None` if it is not there.
+    /// Searches for the program in `PATH`. `None` if it is not found.
     pub fn find() -> Option<Self> {
         let path = std::env::var_os("PATH")?;
         let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
@@ -60,8 +60,8 @@ impl Espeak {
         Some(Self { program })
     }
 
-    /// Synthesises `utterance`: a WAV file, 16 bits, mono, 22.05 kHz. The program limits speeds to 0.46 to 2.57. Dropping the
-    /// future stops it.
+    /// Synthesises `utterance`: a WAV file, 16 bits, mono, 22.05 kHz. The program limits speeds to 0.46 to 2.57. Dropping the future stops the
+    /// program.
     pub async fn speak(&self, utterance: &Utterance<'_>) -> Result<Vec<u8>, EspeakError> {
         let audio = tokio::time::timeout(TIME_LIMIT, self.run(utterance));
         let audio = audio.await.map_err(|_| EspeakError::TimedOut)??;
@@ -84,7 +84,7 @@ impl Espeak {
             .args(["-v", &format!("{}+{variant}", language(utterance))])
             .args(["-s", &words_per_minute.to_string()])
             .args(["-p", &pitch.to_string()])
-            // It needs none of our environment variables.
+            // The program needs none of the gateway's environment variables.
             .env_clear()
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -97,7 +97,7 @@ impl Espeak {
         // `[[` would begin espeak-ng's phoneme notation.
         let text = utterance.text.replace("[[", "[ [");
         let write = async {
-            // It may stop reading early; its exit status tells whether that was an error.
+            // The program may stop reading early; its exit status shows whether that was an error.
             let _ = input.write_all(text.as_bytes()).await;
             drop(input);
         };
@@ -117,7 +117,7 @@ impl Espeak {
     }
 }
 
-/// The program's language code for `utterance`, guessed from the text if it has no valid tag.
+/// The program's language code for `utterance`, guessed from the text if the utterance has no valid tag.
 fn language(utterance: &Utterance<'_>) -> String {
     let is_tag = |tag: &&str| {
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// A program in the place of `espeak-ng`: it keeps its arguments and the text beside it, and writes `output`.
+    /// A program used instead of `espeak-ng`: it stores its arguments and the text next to itself, and writes `output`.
     #[cfg(unix)]
     fn fake(name: &str, output: &[u8], exit_code: i32) -> Espeak {
         use std::os::unix::fs::PermissionsExt as _;

@@ -10,10 +10,10 @@ use super::prosody::Segment;
 pub(super) const SAMPLE_RATE: u32 = 24_000;
 /// Samples between two updates of the filters: a millisecond.
 const SAMPLES_PER_UPDATE: usize = SAMPLE_RATE as usize / 1000;
-/// From filter output to 16-bit samples. [`super::wav::encode`] normalises the loudness afterwards.
+/// The factor from filter output to 16-bit samples. [`super::wav::encode`] normalises the loudness afterwards.
 const GAIN: f64 = 15_000.0;
 
-/// Bandwidths of the formants in Hz. The upper two formants are constant and give the timbre.
+/// Bandwidths of the formants in Hz. The upper two formants are constant and determine the timbre.
 const WIDTHS: [f64; 5] = [70.0, 95.0, 160.0, 260.0, 320.0];
 const UPPER: [f64; 2] = [3500.0, 4500.0];
 /// Bandwidth of the hiss in Hz.
@@ -92,7 +92,7 @@ struct VocalTract {
     breath: f64,
     hiss: f64,
     hiss_at: f64,
-    /// As a multiple of the voice's own.
+    /// The pitch, as a multiple of the voice's pitch.
     pitch: f64,
     /// Phase of the glottal cycle, 0 to 1.
     phase: f64,
@@ -154,7 +154,7 @@ impl VocalTract {
             resonator.tune(at * self.voice_params.tract_scale, width);
         }
         self.hiss_filter.tune(self.hiss_at, HISS_WIDTH);
-        // The same gain at any frequency.
+        // Keeps the gain the same at any frequency.
         self.hiss_filter.now = 1.0;
     }
 

@@ -1,9 +1,9 @@
-//! Speech synthesis: WAV files from text, by `espeak-ng` if it is installed, else by a small formant synthesiser.
+//! Speech synthesis: generates WAV files from text, by `espeak-ng` if it is installed, otherwise by a small formant synthesiser.
 //!
-//! The built-in synthesiser follows rhythm and intonation of the text; its words are hardly intelligible. Crates that could
-//! replace it (looked at on 2026-11-22): espeak-rs 0.2.0 and espeakng-sys 0.3.0 link eSpeak NG, whose licence is GPL-3.0;
-//! piper-rs 0.2.0 and kokoroxide 0.1.5 need ONNX Runtime and voice models of tens of megabytes; flite 0.0.3 needs the system
-//! library; tts 0.26.3 speaks through the desktop's speech service and returns no audio.
+//! The built-in synthesiser follows rhythm and intonation of the text; its words are hardly intelligible. Crates that could replace it (evaluated on
+//! 2026-11-22): espeak-rs 0.2.0 and espeakng-sys 0.3.0 link eSpeak NG, whose licence is GPL-3.0; piper-rs 0.2.0 and kokoroxide 0.1.5 need ONNX
+//! Runtime and voice models of tens of megabytes; flite 0.0.3 needs the system library; tts 0.26.3 plays speech through the desktop's speech service
+//! and returns no audio.
 
 mod espeak;
 mod formant;
@@ -16,8 +16,8 @@ mod wav;
 pub use espeak::{Espeak, EspeakError};
 pub use utterance::{SPEEDS, Utterance};
 
-/// Synthesises `utterance` with the built-in synthesiser: a WAV file, 16 bits, mono, 24 kHz. The same utterance gives the
-/// same bytes. CPU-bound, about a second for ten minutes of speech: not for an async thread.
+/// Synthesises `utterance` with the built-in synthesiser: a WAV file, 16 bits, mono, 24 kHz. The same utterance always generates the same bytes.
+/// CPU-bound, about a second for ten minutes of speech: not for an async thread.
 pub fn synthesise(utterance: &Utterance<'_>) -> Vec<u8> {
     let voice = formant::Voice::from_hash(utterance.voice_hash());
     let words = pronunciation::pronounce(utterance.text, utterance.language);
@@ -25,14 +25,14 @@ pub fn synthesise(utterance: &Utterance<'_>) -> Vec<u8> {
     wav::encode(voice.synthesise(&segments), formant::SAMPLE_RATE)
 }
 
-/// Synthesises speech with what this machine has.
+/// Synthesises speech with the engine that is available on this machine.
 #[derive(Debug, Clone, Default)]
 pub struct SpeechEngine {
     espeak: Option<Espeak>,
 }
 
 impl SpeechEngine {
-    /// Looks for `espeak-ng` on the `PATH`.
+    /// Searches for `espeak-ng` in `PATH`.
     pub fn find() -> Self {
         Self {
             espeak: Espeak::find(),

@@ -4,18 +4,18 @@
 /// A word, or a syllable of a syllabic script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Word {
-    /// Its phonemes as X-SAMPA symbols ([`super::phonemes`]).
+    /// The word's phonemes as X-SAMPA symbols ([`super::phonemes`]).
     pub(super) phonemes: String,
-    /// Its tone.
+    /// The word's tone.
     pub(super) tone: Tone,
-    /// The pause after it.
+    /// The pause after the word.
     pub(super) pause: Pause,
 }
 
 /// The tone of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
-    /// None: the intonation of the sentence applies.
+    /// No tone: the intonation of the sentence applies.
     Free,
     /// High and level.
     High,
@@ -164,7 +164,7 @@ const OTHER_SCRIPT_PHONEMES: [&[&str]; 2] = [
 /// The phonemes of a text without letters.
 const FALLBACK_PHONEMES: &str = "@m";
 
-/// The words of `text`, at least one. `language` matters only for whether digits are Chinese.
+/// The words of `text`, at least one. `language` only decides whether digits are read as Chinese.
 pub(super) fn pronounce(text: &str, language: Option<&str>) -> Vec<Word> {
     let chinese = match language {
         Some(tag) => is_chinese(tag),
@@ -215,7 +215,7 @@ pub(super) fn is_ideograph(character: char) -> bool {
         | '\u{20000}'..='\u{3FFFF}')
 }
 
-/// Kana and Hangul.
+/// Whether the character is Kana or Hangul.
 fn is_syllable(character: char) -> bool {
     matches!(character, '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{AC00}'..='\u{D7A3}')
 }
@@ -229,7 +229,7 @@ fn word(phonemes: String, tone: Tone) -> Word {
 }
 
 fn syllable(character: char) -> Word {
-    // Mixed, as characters of neighbouring code points are often related.
+    // Mixed, because characters of neighbouring code points are often related.
     let mixed = u32::from(character).wrapping_mul(0x9E37_79B1) >> 8;
     let pick = |from: &[&'static str], by: u32| from[by as usize % from.len()];
     let phonemes = pick(SYLLABLE_STARTS, mixed).to_owned() + pick(SYLLABLE_ENDS, mixed >> 6);
@@ -260,7 +260,7 @@ fn pause_after(character: char) -> Pause {
     }
 }
 
-/// A Latin letter without diacritics; other letters unchanged.
+/// A Latin letter without its diacritics; other letters are unchanged.
 fn strip_accent(letter: char) -> char {
     match letter {
         'à'..='å' | 'ā' => 'a',
@@ -323,7 +323,7 @@ fn long_vowel(vowel: char, after: &str) -> Option<&'static str> {
 
 /// An arbitrary but constant phoneme for a letter of another script.
 fn phoneme_of_other_script(letter: char, before: Option<char>) -> &'static str {
-    // Depends on the letter before alone, so that a word always sounds the same.
+    // Depends only on the previous letter, so that a word is always pronounced the same.
     let kind = before.map_or(0, |before| 1 - u32::from(before) as usize % 2);
     let phonemes = OTHER_SCRIPT_PHONEMES[kind];
     phonemes[(u32::from(letter).wrapping_mul(0x9E37_79B1) >> 16) as usize % phonemes.len()]

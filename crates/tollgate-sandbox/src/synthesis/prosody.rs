@@ -1,4 +1,4 @@
-//! Prosody: the duration and pitch of each phone.
+//! Prosody: determines the duration and pitch of each phone.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ pub(super) struct Segment {
     pub(super) phone: Phone,
     /// Duration in seconds.
     pub(super) length: f64,
-    /// Pitch at its start and end, as multiples of the voice's own.
+    /// The pitch at the phone's start and end, as multiples of the voice's pitch.
     pub(super) pitch: (f64, f64),
 }
 
@@ -21,10 +21,10 @@ const MARGIN_MS: (f64, f64) = (60.0, 160.0);
 /// Duration of a syllable with a tone, in milliseconds.
 const TONE_SYLLABLE_MS: f64 = 200.0;
 
-/// The longest audio of the built-in synthesiser. It speaks longer texts faster.
+/// The maximum duration of the built-in synthesiser's audio. It speaks longer texts faster.
 const MAX_DURATION: Duration = Duration::from_secs(600);
 
-/// The segments of `words` at `speed`, or faster if they would last longer than [`MAX_DURATION`].
+/// The segments of `words` at `speed`, or faster if they would otherwise last longer than [`MAX_DURATION`].
 pub(super) fn plan(words: &[Word], speed: f64) -> Vec<Segment> {
     let mut segments = vec![silence(MARGIN_MS.0)];
     for phrase in words.split_inclusive(|word| word.pause > Pause::None) {

@@ -1,18 +1,18 @@
-//! What is spoken, and how.
+//! [`Utterance`]: a text to speak, with its voice, speed and language.
 
 /// The range of the speed of an utterance. Values outside are clamped.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
-/// A text to speak, and how.
+/// A text to speak, with its voice, speed and language.
 #[derive(Debug, Clone, Copy)]
 pub struct Utterance<'a> {
     /// The text.
     pub text: &'a str,
-    /// The name of a voice. Any name gives a voice with its own pitch and timbre; empty for the default voice.
+    /// The name of a voice. Any name selects a voice with its own pitch and timbre; empty for the default voice.
     pub voice: &'a str,
     /// The speed, clamped to [`SPEEDS`]; 1 is normal.
     pub speed: f64,
-    /// The language tag, such as `en` or `zh`. `None` to guess it from the text.
+    /// The language tag, such as `en` or `zh`. `None`: the language is guessed from the text.
     pub language: Option<&'a str>,
 }
 

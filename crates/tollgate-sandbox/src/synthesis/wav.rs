@@ -1,9 +1,9 @@
-//! WAV files, 16-bit PCM, mono.
+//! Encodes and decodes WAV files, 16-bit PCM, mono.
 
 /// Peak amplitude after normalisation, about 1 dB below full scale.
 const PEAK: f64 = 29_000.0;
 
-/// A file of `samples`, `rate` a second, made as loud as all our files.
+/// Encodes `samples`, at `rate` samples a second, as a file. The samples are normalised to the peak amplitude of all such files.
 pub(super) fn encode(mut samples: Vec<i16>, rate: u32) -> Vec<u8> {
     let loudest = samples.iter().map(|sample| sample.unsigned_abs()).max();
     let gain = PEAK / f64::from(loudest.unwrap_or_default().max(1));
@@ -30,8 +30,8 @@ pub(super) fn encode(mut samples: Vec<i16>, rate: u32) -> Vec<u8> {
     file
 }
 
-/// Decodes samples and rate. Lengths beyond the end of the file are accepted, as programs that write to a pipe do not know
-/// the length. `None` if it is not 16-bit mono PCM.
+/// Decodes samples and rate. Lengths beyond the end of the file are accepted, because programs that write to a pipe do not know the length. `None` if
+/// the file is not 16-bit mono PCM.
 pub(super) fn decode(file: &[u8]) -> Option<(Vec<i16>, u32)> {
     let mut rest = file
         .strip_prefix(b"RIFF")?

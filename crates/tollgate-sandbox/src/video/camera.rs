@@ -5,15 +5,15 @@ use super::h264::MotionVector;
 
 /// The largest zoom, as a share of the image.
 const MAX_ZOOM: f64 = 0.12;
-/// Zoom of any clip, and for each second more. Macroblocks move as a whole: beyond about 3 % per second, seams are visible.
+/// The zoom of any clip, and the additional zoom per second. Macroblocks move as units: beyond about 3 % per second, seams are visible.
 const ZOOM_RATE: (f64, f64) = (0.02, 0.012);
 
-/// What may leave the image at the left and right, and at the bottom, as a share of the shorter side: captions keep 0.062 away
-/// from the sides, and the progress bar is at the bottom.
+/// How much of the image may move out of view at the left and right, and at the bottom, as a share of the shorter side: captions keep 0.062 away from
+/// the sides, and the progress bar is at the bottom.
 const MAX_SIDE_LOSS: f64 = 0.05;
 const MAX_BOTTOM_LOSS: f64 = 0.02;
 
-/// BitWriter behind the point of the resampler's weights.
+/// The number of fraction bits of the resampler's weights.
 const WEIGHT_BITS: u32 = 10;
 
 /// The camera path of a clip.
@@ -30,7 +30,7 @@ pub(super) struct Camera {
 impl Camera {
     /// The path for an image of `width` x `height`; `seed` selects the fixed point.
     pub(super) fn new(width: u32, height: u32, seed: u64, seconds: u32, frames: u32) -> Self {
-        // Mixed, so that seeds that differ in low bits alone select different points too.
+        // Mixed, so that seeds that differ only in low bits select different points too.
         let mixed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let share = |bits: u64| f64::from(bits as u16) / f64::from(u16::MAX);
         let (width, height) = (f64::from(width), f64::from(height));
@@ -203,7 +203,7 @@ mod tests {
         assert!(still.all(|vector| vector == MotionVector::default()));
         let vectors: Vec<_> = camera.vectors(72, 95, 40, 30).collect();
         assert_eq!(vectors.len(), 40 * 30);
-        // What comes nearer was closer to the middle before.
+        // Content that moves towards the camera was closer to the middle before.
         let (first, last) = (vectors[0], vectors[vectors.len() - 1]);
         assert!(
             first.x > 0 && first.y > 0 && last.x < 0 && last.y < 0,

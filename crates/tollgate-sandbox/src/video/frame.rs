@@ -22,7 +22,7 @@ impl Plane {
         &self.data[y * self.stride..][..self.stride]
     }
 
-    /// Row `y`, to write.
+    /// Row `y`, for writing.
     pub(super) fn row_mut(&mut self, y: usize) -> &mut [u8] {
         &mut self.data[y * self.stride..][..self.stride]
     }
@@ -98,7 +98,7 @@ impl Frame {
     }
 }
 
-/// The chunks of `line` of `size` bytes, then the last one repeated without end.
+/// The chunks of `line` of `size` bytes, followed by endless repetitions of the last chunk.
 fn repeated(line: &[u8], size: usize) -> impl Iterator<Item = &[u8]> {
     let last = &line[line.len() - size..];
     line.chunks_exact(size).chain(std::iter::repeat(last))

@@ -1,11 +1,11 @@
 //! Encodes the sandbox's videos: MP4 files with H.264, from one image.
 //!
-//! The camera zooms slowly into the image while a progress bar fills. One frame per second is a complete (I) frame; those between
-//! are P frames that only move its macroblocks, which costs a thousandth of its bytes and time. The same spec gives the same bytes.
+//! The camera zooms slowly into the image while a progress bar fills. One frame per second is a complete (I) frame; the frames in between are P
+//! frames that only move its macroblocks, which needs a thousandth of its bytes and time. The same spec always generates the same bytes.
 //!
-//! Why not a crate: measured on 2026-11-22, a clip of 5 s, 1280x720, 24 frames per second, in CPU time on one core (release
-//! build, no nasm): this encoder 0.44 s; openh264 0.9.9 2.9 s at its lowest complexity, and a minute of C++ to compile; rav1e 0.8.1
-//! (speed 10) 14.6 s for the first second alone; less-avc 0.1.5 does not compress (1.4 MB per frame). See `mp4.rs` for muxers.
+//! Why no crate is used: measured on 2026-11-22, a clip of 5 s, 1280x720, 24 frames per second, in CPU time on one core (release build, no nasm):
+//! this encoder 0.44 s; openh264 0.9.9 2.9 s at its lowest complexity, and a minute to compile its C++; rav1e 0.8.1 (speed 10) 14.6 s for the first
+//! second alone; less-avc 0.1.5 does not compress (1.4 MB per frame). See `mp4.rs` for muxers.
 
 mod camera;
 mod frame;
@@ -29,8 +29,8 @@ pub const MAX_SECONDS: u32 = 60;
 /// The highest frame rate, in frames per second.
 pub const MAX_FPS: u32 = 60;
 
-/// Quantisation parameters from fine to coarse. The first is used that makes the first frame small enough: drawings pass at once,
-/// noisy photographs do not.
+/// Quantisation parameters from fine to coarse. The encoder uses the first with which the first frame is small enough: that is the case for drawings
+/// at once, but not for noisy photographs.
 const QUANTISERS: [i32; 4] = [20, 24, 28, 33];
 /// A complete frame is small enough if it has at least this many pixels per byte.
 const MIN_PIXELS_PER_BYTE: usize = 4;
@@ -40,9 +40,9 @@ const MIN_PIXELS_PER_BYTE: usize = 4;
 pub struct ClipSpec<'a> {
     /// The RGBA pixels of the first frame, `width` x `height`, row by row. Alpha is ignored.
     pub first: &'a [u8],
-    /// Pixels, even, from 16 to [`MAX_SIDE`].
+    /// The width in pixels, even, from 16 to [`MAX_SIDE`].
     pub width: u32,
-    /// Pixels, even, from 16 to [`MAX_SIDE`].
+    /// The height in pixels, even, from 16 to [`MAX_SIDE`].
     pub height: u32,
     /// Duration, from 1 to [`MAX_SECONDS`].
     pub seconds: u32,
@@ -54,7 +54,7 @@ pub struct ClipSpec<'a> {
     pub caption: &'a str,
 }
 
-/// What was encoded.
+/// The size and length of an encoded clip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClipInfo {
     /// Size of the file in bytes.
@@ -65,12 +65,12 @@ pub struct ClipInfo {
 
 /// Encodes a clip and writes it to `out` as an MP4 file with its index first. CPU-bound: not for an async thread.
 ///
-/// `on_frame` is called before each frame with the number of encoded frames and of all frames. If it breaks, the result is an error
-/// of kind [`io::ErrorKind::Interrupted`]. Memory beside `first`: three bytes per pixel, and the encoded clip: about 0.1 byte per
-/// pixel and second, 0.5 for pure noise.
+/// `on_frame` is called before each frame with the number of encoded frames and of all frames. If it returns a break, the result is an error of kind
+/// [`io::ErrorKind::Interrupted`]. Memory in addition to `first`: three bytes per pixel, and the encoded clip: about 0.1 byte per pixel and second,
+/// 0.5 for pure noise.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] names the field of the spec that is out of range; other kinds are those of `out`.
+/// [`io::ErrorKind::InvalidInput`] names the field of the spec that is out of range; other kinds are errors of `out`.
 pub fn encode_clip(
     spec: &ClipSpec<'_>,
     out: &mut impl Write,
@@ -140,7 +140,7 @@ struct ClipEncoder {
     bar: Option<ProgressBar>,
     /// The last complete frame.
     key_frame: Frame,
-    /// The bar's rows of P frames.
+    /// The macroblock rows with the progress bar in P frames.
     footer: Option<Frame>,
     /// Quantisation parameter. `None` until the first frame has selected it.
     qp: Option<i32>,

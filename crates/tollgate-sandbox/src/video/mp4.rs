@@ -1,7 +1,7 @@
 //! Writes MP4 files (ISO/IEC 14496-12, -14, -15) with the index (`moov`) before the data, so that playback can start during the download.
 //!
-//! Why not a crate (looked at on 2026-11-22): mp4 0.14.0 writes the index behind the data; muxide 0.5.0 writes no `colr` and `pasp`
-//! boxes; shiguredo_mp4 2026.6.0 is a pre-release whose boxes are filled one by one, which takes about as many lines as here.
+//! Why no crate is used (evaluated on 2026-11-22): mp4 0.14.0 writes the index after the data; muxide 0.5.0 writes no `colr` and `pasp` boxes;
+//! shiguredo_mp4 2026.6.0 is a pre-release whose boxes must be filled one by one, which takes about as many lines as this file.
 
 use std::io::{self, Write};
 
@@ -19,16 +19,16 @@ const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 /// The encoded frames of a clip.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// Their bytes, each with a length prefix.
+    /// The bytes of all frames, each frame with a length prefix.
     bytes: Vec<u8>,
-    /// The size of each.
+    /// The size of each frame.
     sizes: Vec<u32>,
     /// The numbers, from 1, of complete frames.
     keys: Vec<u32>,
 }
 
 impl Samples {
-    /// Adds a frame that is this one NAL unit.
+    /// Adds a frame that consists of one NAL unit.
     pub(super) fn push(&mut self, unit: &[u8], key: bool) {
         let length = unit.len() as u32;
         self.bytes.extend_from_slice(&length.to_be_bytes());
@@ -179,7 +179,7 @@ impl Mp4File<'_> {
         });
     }
 
-    /// How the frames are coded.
+    /// Writes the description of how the frames are encoded.
     fn write_sample_entry(&self, b: &mut BoxWriter) {
         b.bytes(&[0; 6]);
         b.u16(1); // data reference
@@ -250,7 +250,7 @@ fn write_handler(b: &mut BoxWriter, kind: &[u8; 4], name: &str) {
     b.bytes(&[0]);
 }
 
-/// BoxWriter in the making.
+/// An MP4 box under construction.
 #[derive(Default)]
 struct BoxWriter(Vec<u8>);
 

@@ -1,10 +1,10 @@
-//! The progress bar at the bottom of a video.
+//! Draws the progress bar at the bottom of a video.
 
 use std::ops::Range;
 
 use super::frame::{Frame, Plane};
 
-/// Videos lower than this, in pixels, have no bar.
+/// Videos of a smaller height, in pixels, have no bar.
 const LOWEST: usize = 128;
 
 /// A colour: Y, Cb, Cr.
@@ -25,12 +25,12 @@ pub(super) struct ProgressBar {
 }
 
 impl ProgressBar {
-    /// The bar for frames of `width` x `height` pixels, tinted as `scene`. `None` if `height` is too small.
+    /// The bar for frames of `width` x `height` pixels, tinted like `scene`. `None` if `height` is too small.
     pub(super) fn new(scene: &Frame, width: usize, height: usize) -> Option<Self> {
         if height < LOWEST {
             return None;
         }
-        // The last macroblock row may be cropped; what is visible should not be too thin.
+        // The last macroblock row may be cropped; the visible part of the bar should not be too thin.
         let seen = |rows: usize| height - (scene.rows - rows) * 16;
         let rows = if seen(1) >= height / 90 { 1 } else { 2 };
         let thickness = (seen(rows) / 4).max(2) & !1;
@@ -55,7 +55,7 @@ impl ProgressBar {
         })
     }
 
-    /// Draws the bar into `frame` from macroblock row `row` on, `share` of it (0 to 1) filled.
+    /// Draws the bar into `frame` from macroblock row `row` on, filled to `share` (0 to 1).
     pub(super) fn paint(&self, frame: &mut Frame, row: usize, share: f64) {
         let end = share * self.width as f64;
         self.fill(&mut frame.luma, row * 16, 1, end, 0);

@@ -1,4 +1,4 @@
-//! The sandbox's chat provider in every format, complete and streaming.
+//! Tests the sandbox's chat provider in every format, complete and streaming.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ fn sandbox() -> Arc<dyn ChatProvider> {
     chat_provider(Channel::new("sandbox", "sandbox"), Duration::ZERO)
 }
 
-/// A request in the format of chat completions, which can say everything that the tests need.
+/// A request in the format of chat completions, which can express everything that the tests need.
 fn request(fields: &Value) -> Request {
     let format = FORMATS
         .iter()
@@ -42,7 +42,7 @@ fn chat_call(format: &'static dyn Format, stream: bool, request: &Request) -> Ch
     Chat::new(format, stream, written.body)
 }
 
-/// The pieces of a response, and whether it broke off.
+/// The pieces of a response, and whether the response broke off.
 async fn pieces(chat: &Chat) -> (Vec<Bytes>, bool) {
     let mut body = chat.send(&*sandbox()).await.unwrap();
     let mut all = Vec::new();
@@ -96,16 +96,16 @@ fn modes() -> impl Iterator<Item = (&'static dyn Format, bool)> {
         .flat_map(|format| [(*format, false), (*format, true)])
 }
 
-/// Each line of `tests/chats.jsonl` is a request and what its responses are: `text`, `contains`, `words`,
-/// `tokens` (of the text), `calls`, `finish`, `stop`, `choices` (different ones), `thinks` (words of the
-/// thought), `input` (the least of input tokens); in `formats`, or in all.
+/// Each line of `tests/chats.jsonl` is a request and the expected properties of its responses: `text`, `contains`, `words`, `tokens` (of the text),
+/// `calls`, `finish`, `stop`, `choices` (different ones), `thinks` (words of the thought), `input` (the minimum of input tokens); in `formats`, or in
+/// all.
 #[tokio::test]
 async fn responses_are_as_requested() {
     for line in include_str!("../chats.jsonl").lines() {
         let line: Value = serde_json::from_str(line).expect("a case");
         let mut request = request(&line["request"]);
         if let Some(reasoning) = &mut request.reasoning {
-            // Without it, not every format shows thoughts.
+            // Without it, not every format returns thoughts.
             reasoning.display = Some("auto".to_owned());
         }
         let formats = line["formats"].as_array();
@@ -167,8 +167,8 @@ fn check(response: &Response, request: &Request, expected: &Value, shown: &str) 
     }
 }
 
-/// Each line of `tests/format_requests.jsonl` is what it proves, a format, a request in its own fields, and what is
-/// checked: `thinks`, `calls` (a tool's name), `has_text`, or `rejected` (words of the error's message).
+/// Each line of `tests/format_requests.jsonl` is what it proves, a format, a request in that format's fields, and the expected properties: `thinks`,
+/// `calls` (a tool's name), `has_text`, or `rejected` (words of the error's message).
 #[tokio::test]
 async fn fields_of_each_format_are_followed_or_rejected() {
     for line in include_str!("../format_requests.jsonl").lines() {
@@ -284,7 +284,7 @@ async fn cut_breaks_the_stream_off_after_n_content_events() {
             let sent = String::from_utf8(some.concat()).unwrap();
             let words = ["one ", "two ", "three ", "four"];
             let found = words.iter().filter(|word| sent.contains(**word)).count();
-            // A writer may hold a piece back until the next, never more.
+            // A writer may hold back one piece until the next, but no more.
             assert!(
                 found <= cut && found + 1 >= cut,
                 "{} {cut}: {sent}",

@@ -1,4 +1,4 @@
-//! Shared by the tests: jobs, calls, and a result sink that records what it receives.
+//! Helpers for the tests: jobs, calls, and a result sink that records what it receives.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ pub(crate) fn provider(time: Duration) -> Provider {
     tollgate_sandbox::open(&channel, &settings, &egress)
 }
 
-/// One attempt and what is special about it.
+/// One attempt, with the parts that tests vary.
 #[derive(Default)]
 pub(crate) struct Attempt {
     pub(crate) time: Duration,
@@ -77,7 +77,7 @@ pub(crate) struct GeneratedImage {
     pub(crate) format: ImageFormat,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 pub(crate) struct Outcome {
     pub(crate) done: Result<Completed, ProviderError>,
     pub(crate) images: Vec<GeneratedImage>,
@@ -85,7 +85,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// The only image of a call that went well.
+    /// The only image of a successful call.
     pub(crate) fn image(self) -> GeneratedImage {
         self.done.expect("it succeeds");
         let [image] = <[GeneratedImage; 1]>::try_from(self.images).expect("one image");
@@ -125,7 +125,7 @@ impl Attempt {
     }
 }
 
-/// Makes the one image of `job`.
+/// Generates the one image of `job`.
 pub(crate) async fn make(job: &ImageJob) -> GeneratedImage {
     Attempt::default().run(job).await.image()
 }
@@ -160,7 +160,7 @@ impl ResultSink for RecordedResults {
     }
 }
 
-/// Decodes an image, which must be what it says it is.
+/// Decodes an image and asserts that its format is the declared one.
 pub(crate) fn decode(image: &GeneratedImage) -> DynamicImage {
     let guessed = image::guess_format(&image.bytes).expect("a known format");
     assert_eq!(guessed.to_mime_type(), image.format.media_type());

@@ -1,4 +1,4 @@
-//! Generated images: sizes, formats, reproducibility, directives, duration and progress.
+//! Tests generated images: sizes, formats, reproducibility, directives, duration and progress.
 
 use std::time::{Duration, Instant};
 
@@ -155,7 +155,7 @@ async fn a_palette_sets_the_colours() {
     assert!(blue as f64 > 0.98 * 256.0 * 256.0, "{blue} pixels are blue");
 }
 
-/// The error of one attempt at `prompt`, which must deliver nothing.
+/// The error of one attempt at `prompt`. Asserts that nothing is delivered.
 async fn failure(prompt: &str, failed_attempts: u32) -> Option<ProviderError> {
     let attempt = Attempt {
         failed_attempts,
@@ -234,11 +234,11 @@ async fn time_passes_with_progress() {
     let outcome = attempt.run(&job("slow", 16, 16)).await;
     assert!(start.elapsed() >= Duration::from_millis(200));
     assert!(outcome.progress.is_sorted(), "{:?}", outcome.progress);
-    // How often it is reported depends on the machine.
+    // The number of reports depends on the speed of the machine.
     assert!(outcome.progress.len() >= 2, "{:?}", outcome.progress);
     assert!(outcome.progress.iter().all(|percent| *percent < 100));
     assert_eq!(outcome.images.len(), 1);
-    // A directive takes the configured time's place, also for a failure.
+    // A directive replaces the configured time, also for a failure.
     let attempt = Attempt {
         time: Duration::from_secs(3600),
         ..Attempt::default()

@@ -1,4 +1,4 @@
-//! The sandbox's providers, called through the public traits as the server calls them.
+//! Tests of the sandbox's providers, called through the public traits as the server calls them.
 
 mod chat;
 mod harness;

@@ -1,4 +1,4 @@
-//! Image-to-image: reference images, masks, and invalid reference files.
+//! Tests image-to-image: reference images, masks, and invalid reference files.
 
 use std::path::PathBuf;
 
@@ -79,7 +79,7 @@ async fn only_transparent_mask_pixels_are_repainted() {
         for (x, y, pixel) in mask.enumerate_pixels_mut() {
             pixel.0[3] = match (x, y) {
                 (40..150, 30..100) => 0,
-                // Nearly transparent is not transparent.
+                // Nearly transparent pixels do not count as transparent.
                 (150..160, _) => 1,
                 _ => 255,
             };
@@ -151,7 +151,7 @@ async fn broken_files_are_rejected_with_the_name_of_their_field() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let complete = make(&job("Whole", 64, 64)).await.bytes;
     let mut huge = complete.to_vec();
-    // The header of a PNG that claims 60000 x 60000 pixels, its checksum mended.
+    // The header of a PNG that claims 60000 x 60000 pixels, with a corrected checksum.
     huge[16..24].copy_from_slice(&[0, 0, 0xea, 0x60, 0, 0, 0xea, 0x60]);
     let sum = crc(&huge[12..29]);
     huge[29..33].copy_from_slice(&sum.to_be_bytes());

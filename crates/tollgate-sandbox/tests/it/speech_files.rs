@@ -1,4 +1,4 @@
-//! Synthesised speech: valid WAV files whose audio follows the text.
+//! Tests synthesised speech: valid WAV files whose audio follows the text.
 
 use tollgate_sandbox::synthesis::{Espeak, SpeechEngine, Utterance, synthesise};
 
@@ -13,7 +13,7 @@ fn utterance(text: &str) -> Utterance<'_> {
     }
 }
 
-/// Rate and samples of a WAV file whose every length is right.
+/// Rate and samples of a WAV file. Asserts that all its lengths are correct.
 fn read(file: &[u8]) -> (u32, Vec<f64>) {
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!((&file[..4], &file[8..16]), (&b"RIFF"[..], &b"WAVEfmt "[..]));
@@ -51,7 +51,7 @@ fn every_text_gives_an_audible_wav_file() {
         assert!((28_990.0..=29_000.0).contains(&peak), "{text}: {peak}");
         let balance = samples.iter().sum::<f64>() / samples.len() as f64;
         assert!(balance.abs() < 100.0, "{text}: {balance}");
-        // It begins and ends in silence.
+        // The audio begins and ends with silence.
         let mut margins = samples[..240].iter().chain(&samples[samples.len() - 240..]);
         assert!(margins.all(|sample| sample.abs() < 100.0), "{text}");
     }
@@ -120,13 +120,13 @@ async fn without_espeak_the_built_in_synthesiser_is_used() {
     );
 }
 
-/// Tests nothing where `espeak-ng` is not installed.
+/// Tests nothing if `espeak-ng` is not installed.
 #[tokio::test]
 async fn espeak_speaks_if_it_is_installed() {
     let Some(espeak) = Espeak::find() else {
         return;
     };
-    // What would be options, signs or commands, were it not for the pipe.
+    // Without the pipe, parts of this text would be interpreted as options, signs or commands.
     let short = utterance("--help $(id) [[x]] `id` One.");
     let long = utterance(
         "This is a much longer text, which takes much more time to say than the other one does.",
@@ -147,6 +147,6 @@ async fn espeak_speaks_if_it_is_installed() {
         ..short
     };
     assert!(espeak.speak(&unknown).await.is_err());
-    // A engine does not leave its listeners without a word.
+    // If `espeak-ng` fails, the engine still returns audio.
     read(&SpeechEngine::find().speak(&unknown).await);
 }

@@ -1,4 +1,4 @@
-//! The MP4 files of encoded clips: structure, reproducibility, limits.
+//! Tests the MP4 files of encoded clips: structure, reproducibility, limits.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use sha2::{Digest, Sha256};
 use tollgate_sandbox::video::{ClipInfo, ClipSpec, encode_clip};
 
-/// An image with slopes, edges and some noise.
+/// An image with gradients, edges and some noise.
 fn test_image(width: u32, height: u32) -> Vec<u8> {
     let pixel = |x: u32, y: u32| {
         let disc = (x * 2).abs_diff(width).pow(2) + (y * 2).abs_diff(height).pow(2);
@@ -45,7 +45,7 @@ fn spec(first: &[u8], width: u32, height: u32) -> ClipSpec<'_> {
     }
 }
 
-/// The boxes that `bytes` consist of, and nothing else.
+/// The boxes in `bytes`. Asserts that there is nothing else.
 fn boxes(bytes: &[u8]) -> Vec<(&str, &[u8])> {
     let mut found = Vec::new();
     let mut rest = bytes;
@@ -58,7 +58,7 @@ fn boxes(bytes: &[u8]) -> Vec<(&str, &[u8])> {
     found
 }
 
-/// The one box at `path`, each part of which is the only one of its name.
+/// The box at `path`. Asserts that each part of the path is the only box with its name.
 fn at<'a>(bytes: &'a [u8], path: &str) -> &'a [u8] {
     path.split('/').fold(bytes, |bytes, name| {
         let all = boxes(bytes);
@@ -73,7 +73,7 @@ fn number(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap())
 }
 
-/// The numbers of a table whose count stands at `count`.
+/// The numbers of a table whose count is at the offset `count`.
 fn list(table: &[u8], count: usize) -> Vec<u32> {
     let numbers = table[count + 4..].chunks_exact(4);
     assert_eq!(numbers.len(), number(table, count) as usize);
@@ -116,7 +116,7 @@ impl BitReader {
         (1 << length) - 1 + self.fixed(length)
     }
 
-    /// Width and height from a sequence parameter set, cropping done.
+    /// Width and height from a sequence parameter set, after cropping.
     fn size(&mut self) -> (u32, u32) {
         assert_eq!(self.fixed(8), 66, "baseline profile");
         self.fixed(16);
@@ -135,7 +135,7 @@ impl BitReader {
 
 #[test]
 fn a_video_is_a_complete_file() {
-    // Sides that fill macroblocks and that do not; with room for the bar and without.
+    // Sides that are multiples of macroblocks and sides that are not; with and without space for the bar.
     for (width, height) in [(320, 180), (144, 112), (128, 208), (16, 16), (34, 306)] {
         let first = test_image(width, height);
         let (file, info) = encode(&spec(&first, width, height));
@@ -197,8 +197,7 @@ fn the_same_spec_gives_the_same_bytes() {
     assert!(file.windows(title.len()).any(|bytes| bytes == title));
     let other = ClipSpec { seed: 6, ..base };
     assert_ne!(encode(&other).0, file);
-    // ffmpeg and Chromium decoded these very bytes, and a person looked at the images: do so again
-    // before writing down another sum.
+    // ffmpeg and Chromium decoded exactly these bytes, and a person checked the images: repeat that before changing the checksum.
     let sum: String = Sha256::digest(&file)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -230,7 +229,7 @@ fn noise_is_encoded_coarsely() {
         .collect();
     let (file, _) = encode(&spec(&noise, 320, 240));
     let sizes = list(at(&file, "moov/trak/mdia/minf/stbl/stsz"), 8);
-    // As fine as images are coded that allow it, this one would take far more.
+    // With the finest quantisation, which other images get, this one would need far more bytes.
     assert!(sizes[0] < 320 * 240 * 6 / 10, "{}", sizes[0]);
 }
 

@@ -1,4 +1,4 @@
-//! Adjustments: values that a provider is sent in place of the requested ones, reported to the client (docs/tasks.md).
+//! Adjustments: values that the gateway sends to a provider in place of the requested ones, reported to the client (docs/tasks.md).
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -8,9 +8,9 @@ use tollgate_media::{MediaJob, non_default_fields};
 
 use crate::provider::ResultSink;
 
-/// Fields for the gateway itself: no provider takes them.
+/// Fields that only the gateway uses; they are sent to no provider.
 const GATEWAY_FIELDS: &[&str] = &["external_task_id", "official_fallback"];
-/// How much two ratios may differ (by logarithm) and count as the same: sides are rounded to whole pixels or to steps.
+/// The maximum difference (by logarithm) of two ratios that count as the same: sides are rounded to whole pixels or to steps.
 const RATIO_TOLERANCE: f64 = 0.02;
 
 /// The adjustments of one request: collected while it is built, reported before it is sent.
@@ -47,7 +47,7 @@ impl Adjustments {
         }
     }
 
-    /// Records that the field is not sent.
+    /// Records that the field is not sent, for the reason `why`.
     pub(crate) fn drop_field(&mut self, field: &str, requested: impl Into<Value>, why: &str) {
         self.replace_value(field, requested, Value::Null, why);
     }
@@ -73,7 +73,7 @@ impl Adjustments {
         }
     }
 
-    /// As `field: asked → used`.
+    /// The adjustments as texts, `field: requested → used`.
     #[cfg(test)]
     pub(crate) fn shown(&self) -> Vec<String> {
         let text = |a: &Adjustment| format!("{}: {} → {}", a.field, a.requested, a.used);
@@ -81,7 +81,7 @@ impl Adjustments {
     }
 }
 
-/// The fields that `job` sets, without those for the gateway itself.
+/// The fields that `job` sets, without those that only the gateway uses.
 pub(crate) fn requested_fields<J: MediaJob + Serialize>(job: &J) -> Map<String, Value> {
     let mut fields = non_default_fields(job);
     fields.retain(|field, _| !GATEWAY_FIELDS.contains(&field.as_str()));

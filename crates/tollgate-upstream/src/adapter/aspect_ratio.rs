@@ -1,4 +1,4 @@
-//! Aspect ratios such as `16:9`, for providers that take those in place of pixels.
+//! Aspect ratios such as `16:9`, for providers that accept ratios instead of pixels.
 
 use tollgate_media::image::PixelSize;
 

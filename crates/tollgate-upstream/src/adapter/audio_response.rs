@@ -1,4 +1,4 @@
-//! Streamed audio: the response to a speech request.
+//! Sends a speech request and returns its response as a stream of audio.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;

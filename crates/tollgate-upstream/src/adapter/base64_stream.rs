@@ -1,7 +1,7 @@
-//! Decodes files in base64 out of a JSON response while it arrives, so that no response is held in memory with its base64.
+//! Decodes files in base64 from a JSON response while it arrives, so that no response is held in memory with its base64.
 //!
-//! The rest of the JSON is kept and parsed at the end. docs/performance.md has the measurement against reading the whole
-//! response with `serde_json`.
+//! The JSON without the files is kept and parsed at the end. docs/performance.md has the measurement against reading the complete response with
+//! `serde_json`.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -29,22 +29,22 @@ pub(crate) struct Base64Stream {
     headers: HeaderMap,
     /// `None` for an error response, whose body has been read already.
     body: Option<ResponseBody>,
-    /// [`HttpRequest::creating`]'s.
+    /// Whether the request creates something, see [`HttpRequest::creating`].
     creates: bool,
     scanner: Scanner,
     /// The part of the current chunk that was not scanned yet.
     unscanned: Bytes,
 }
 
-/// A complete response without its files: in place of file number N is the string `N`.
+/// A complete response without its files: file number N is replaced by the string `N`.
 pub(crate) struct ParsedResponse {
     pub(crate) answer: HttpResponse,
     pub(crate) files: Vec<Bytes>,
 }
 
 impl ProviderClient {
-    /// Sends a request and reads the complete response, with at most `max_bytes` of files in memory. For responses whose end
-    /// tells which of their files are results.
+    /// Sends a request and reads the complete response, with at most `max_bytes` of files in memory. For responses of which only the end reveals
+    /// which of their files are results.
     pub(crate) async fn send_and_extract_files(
         &self,
         request: HttpRequest,
@@ -87,8 +87,7 @@ impl ProviderClient {
 }
 
 impl Base64Stream {
-    /// Reads up to the beginning of the next file, skipping what was not read of the one before. False at the end of the
-    /// response.
+    /// Reads up to the beginning of the next file, skipping the unread part of the previous one. Returns false at the end of the response.
     pub(crate) async fn next_file(&mut self) -> Result<bool, ProviderError> {
         while self.piece().await?.is_some() {}
         while self.fill().await? {
@@ -119,7 +118,7 @@ impl Base64Stream {
         Ok(None)
     }
 
-    /// The rest of the current file as a stream.
+    /// The unread part of the current file as a stream.
     pub(crate) fn into_stream(self) -> BoxStream<'static, Result<Bytes, ProviderError>> {
         stream::try_unfold(self, |mut stream| async {
             let piece = stream.piece().await?;
@@ -154,7 +153,7 @@ impl Base64Stream {
         }
     }
 
-    /// Reads the next chunk if nothing is unscanned. False at the end of the response.
+    /// Reads the next chunk if nothing is unscanned. Returns false at the end of the response.
     async fn fill(&mut self) -> Result<bool, ProviderError> {
         if let Some(body) = self.body.as_mut().filter(|_| self.unscanned.is_empty()) {
             let chunk = body.chunk().await;
@@ -179,14 +178,14 @@ fn malformed(how: &str) -> ProviderError {
     )
 }
 
-/// Where in the JSON the scanner is.
+/// The position of the scanner in the JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// Outside of strings.
     Outside,
     /// In a string that is not a file.
     String,
-    /// In such a string, after a backslash.
+    /// In a string that is not a file, after a backslash.
     StringEscape,
     /// In a file.
     File,
@@ -194,13 +193,13 @@ enum State {
     FileEscape(u8, u32),
 }
 
-/// Scans JSON chunk by chunk. It only recognises strings: whether the JSON is valid is seen when the rest is parsed.
+/// Scans JSON chunk by chunk. It only recognises strings; parsing the remaining JSON later shows whether it is valid.
 struct Scanner {
     keys: &'static [&'static str],
     state: State,
     /// The JSON without its files.
     json: Vec<u8>,
-    /// How many files there were.
+    /// The number of files found so far.
     files: usize,
     /// Characters of base64 that were not decoded yet: fewer than four after [`Scanner::decode_file`].
     pending: Vec<u8>,
@@ -221,7 +220,7 @@ impl Scanner {
         matches!(self.state, State::File | State::FileEscape(..))
     }
 
-    /// Scans until a file begins. Returns how many bytes were used, and whether a file starts there.
+    /// Scans until a file begins. Returns how many bytes were used, and whether a file begins there.
     fn scan_json(&mut self, chunk: &[u8]) -> (usize, bool) {
         for (at, &byte) in chunk.iter().enumerate() {
             self.json.push(byte);

@@ -1,4 +1,4 @@
-//! Requests for more results than a provider makes in one call, split into several concurrent calls.
+//! Splits requests for more results than a provider generates in one call into several concurrent calls.
 
 use std::sync::OnceLock;
 
@@ -12,15 +12,15 @@ use super::queue::most_decisive;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Completed;
 
-/// How many calls of one attempt run at the same time.
+/// The maximum number of calls of one attempt that run at the same time.
 const MAX_CONCURRENT_CALLS: usize = 4;
 
-/// Requests `requested` results by calls for up to `per_call` each, several at a time; `call` gets the number it is to make.
-/// Results that are missing while others were delivered are failures of the outcome.
+/// Requests `requested` results by calls for up to `per_call` each, several at a time; `call` gets the number of results to generate. If at least one
+/// result was delivered, missing results are failures of the outcome.
 ///
 /// # Errors
 ///
-/// If nothing was delivered, the most decisive error.
+/// If no result was delivered, the most decisive error.
 pub(crate) async fn run_in_batches<C>(
     requested: u32,
     per_call: u32,
@@ -43,7 +43,7 @@ where
             if let Err(error) = &outcome
                 && fails_every_call(error.kind)
             {
-                // Only the first one is kept.
+                // The cell keeps only the first error.
                 let _ = fatal_error.set(error.clone());
             }
             (size, outcome)
@@ -82,7 +82,7 @@ fn combine_outcomes(
     }))
 }
 
-/// Runs `work` until it is done or the attempt is cancelled.
+/// Runs `work` until it completes or the attempt is cancelled.
 pub(crate) async fn unless_cancelled<T>(
     cancel: &CancellationToken,
     work: impl Future<Output = Result<T, ProviderError>>,

@@ -1,4 +1,4 @@
-//! One chat request to a provider: headers, timeouts, the check of the response's content type, errors of the upstream.
+//! Sends one chat request to a provider: headers, timeouts, the check of the response's content type, errors of the upstream.
 
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ impl ProviderClient {
     }
 }
 
-/// A success that is not a chat response, such as an HTML page.
+/// The error of a successful response that is not a chat response, such as an HTML page.
 fn unexpected_type(status: StatusCode, headers: &HeaderMap) -> ProviderError {
     let content_type = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok());
     tracing::warn!(
@@ -114,7 +114,7 @@ fn has_requested_type(headers: &HeaderMap, stream: bool) -> bool {
 }
 
 impl ProviderError {
-    /// The error of a chat in a format that the channel has no address for.
+    /// The error of a chat in a format for which the channel has no URL.
     pub(crate) fn unsupported_format() -> Self {
         Self::new(
             UpstreamErrorKind::Connect,
@@ -122,11 +122,11 @@ impl ProviderError {
         )
     }
 
-    /// The error that an upstream on `channel` reported. `status` is the HTTP status; `None` for an error inside a good
-    /// response (the error event of a stream), which may tell a status itself.
+    /// The error that an upstream on `channel` reported. `status` is the HTTP status; `None` for an error inside a successful response (the error
+    /// event of a stream), whose body may contain a status.
     pub fn from_upstream(channel: &Channel, status: Option<u16>, error: UpstreamError) -> Self {
         let http_status = status.or(error.status).unwrap_or(500);
-        // 400 and 200 are used for many errors; the body's own status is more precise.
+        // 400 and 200 are used for many errors; the status in the body is more precise.
         let meant_status = match error.status {
             Some(in_body) if http_status <= 400 => in_body,
             _ => http_status,
@@ -144,7 +144,7 @@ impl ProviderError {
             param: error.param.map(|param| redaction::redact(&param, channel)),
             details: error.details.and_then(|details| {
                 let text = redaction::redact(&details.to_string(), channel);
-                // A text that was cut is no JSON any more.
+                // A truncated text is not valid JSON.
                 serde_json::from_str(&text).ok()
             }),
             retry_after: error.retry_after.map(|s| Duration::from_secs(s.into())),

@@ -1,14 +1,14 @@
-//! The JSON error bodies of OpenAI and of servers compatible with it.
+//! Reads the JSON error bodies of OpenAI and of servers compatible with it.
 
 use serde_json::Value;
 
-/// The fields of an error body; empty if it lacks them.
+/// The fields of an error body; a field is empty if the body lacks it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ErrorBody {
     pub(crate) message: String,
     /// The machine-readable `code`, or the `type` if there is no code.
     pub(crate) code: String,
-    /// The request field at fault.
+    /// The request field that the error refers to.
     pub(crate) param: String,
 }
 
@@ -52,7 +52,7 @@ impl ErrorBody {
         }
     }
 
-    /// Whether it has neither message nor code.
+    /// Whether the error has neither message nor code.
     pub(crate) fn is_empty(&self) -> bool {
         self.message.is_empty() && self.code.is_empty()
     }

@@ -1,9 +1,9 @@
-//! Classifies an upstream's error by HTTP status, machine-readable code and message: the rules that OpenAI's, Anthropic's and
-//! Google's chats and most providers of tasks share.
+//! Classifies an upstream's error by HTTP status, machine-readable code and message. OpenAI's, Anthropic's and Google's chats and most providers of
+//! tasks share these rules.
 
 use crate::error::UpstreamErrorKind;
 
-/// Codes for used-up credit or quota, whatever the status.
+/// Error codes for used-up credit or quota, whatever the status.
 const QUOTA_CODES: &[&str] = &[
     "insufficient_quota",
     "insufficient_user_quota",
@@ -13,7 +13,7 @@ const QUOTA_CODES: &[&str] = &[
     "billing_not_active",
     "payment_required",
 ];
-/// Phrases for the same. Not "exceeded your current quota": Google says that of a rate per minute too.
+/// Phrases for used-up credit or quota. "exceeded your current quota" is not one of them: Google uses it for a rate per minute too.
 const QUOTA_PHRASES: &[&str] = &[
     "credit balance is too low",
     "insufficient balance",
@@ -23,7 +23,7 @@ const QUOTA_PHRASES: &[&str] = &[
     "billing hard limit",
     "prepayment credits are depleted",
 ];
-/// Codes and phrases for a key, or an operator's account, that is not accepted.
+/// Codes and phrases for a key or an operator's account that the provider does not accept.
 const KEY_CODES: &[&str] = &[
     "API_KEY_INVALID",
     "invalid_api_key",
@@ -42,15 +42,15 @@ const MODEL_CODES: &[&str] = &[
     "unknown_model",
     "unsupported_model",
 ];
-/// Codes about a conversation that the vendor stores: the client sends its history again.
+/// Codes about a conversation that the vendor stores: the client must send its history again.
 const THREAD_CODES: &[&str] = &[
     "thread_unsupported_request",
     "thread_not_found",
     "thread_already_continued",
     "thread_continue_in_flight",
 ];
-/// What a client stores at a provider and names by its id. If one is missing or belongs to another account, no other channel
-/// has it either, and the channel is not at fault.
+/// Kinds of objects that a client stores at a provider and refers to by id. If one is missing or belongs to another account, no other channel has it
+/// either, and the failure does not count against the channel.
 const CLIENT_RESOURCES: &[&str] = &[
     "batch",
     "cached content",
@@ -64,7 +64,7 @@ const CLIENT_RESOURCES: &[&str] = &[
     "upload",
     "vector store",
 ];
-/// How far into a message phrases count, in characters: further on a client's own text may be quoted.
+/// The number of characters at the beginning of a message in which phrases count: the text after them may quote the client.
 const HEAD: usize = 160;
 /// Phrases that follow the word "model" in a message about a missing model.
 const MODEL_PHRASES: &[&str] = &[
@@ -111,8 +111,7 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     }
 }
 
-/// The provider's own words at the beginning of a message, in lower case: without what is in quotes, because providers quote
-/// what the client sent.
+/// The beginning of a message in lower case, without quoted text: providers quote what the client sent.
 fn own_words(message: &str) -> String {
     const QUOTES: &[(char, char)] = &[('"', '"'), ('`', '`'), ('\'', '\''), ('“', '”'), ('‘', '’')];
     let mut words = String::new();
@@ -123,7 +122,7 @@ fn own_words(message: &str) -> String {
         match (closing, opens) {
             (Some(end), _) if c == end => closing = None,
             (Some(_), _) => {}
-            // An apostrophe within a word opens nothing.
+            // An apostrophe within a word does not begin a quotation.
             (None, Some((_, end))) if !before.is_alphanumeric() => closing = Some(*end),
             _ => words.extend(c.to_lowercase()),
         }
@@ -132,13 +131,13 @@ fn own_words(message: &str) -> String {
     words
 }
 
-/// Whether the provider's words are about something that the client stores there.
+/// Whether the provider's message is about an object that the client stores there.
 fn is_about_client_resource(words: &str) -> bool {
     let is_named = CLIENT_RESOURCES.iter().any(|name| words.contains(name));
     words.contains(" with id ") || (is_named && !words.contains("model") && !words.contains("key"))
 }
 
-/// Whether the provider's words say that the model is missing.
+/// Whether the provider's message states that the model is missing.
 fn is_about_missing_model(head: &str) -> bool {
     let Some(at) = head.find("model") else {
         return head.starts_with("unknown model");

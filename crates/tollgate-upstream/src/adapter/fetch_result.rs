@@ -1,4 +1,4 @@
-//! Fetches a result that an adapter needs itself before it delivers it.
+//! Fetches a result whose bytes an adapter needs before it delivers the result.
 
 use bytes::Bytes;
 
@@ -8,8 +8,8 @@ use crate::error::ProviderError;
 use crate::provider::Link;
 
 impl ProviderClient {
-    /// Fetches the file behind `link`, at most `max` bytes: from the channel's own origin with its headers, from anywhere else
-    /// through the SSRF guard.
+    /// Fetches the file behind `link`, at most `max` bytes: from the channel's own origin with its headers, from any other origin through the SSRF
+    /// guard.
     pub(crate) async fn fetch(&self, link: &Link, max: u64) -> Result<Bytes, ProviderError> {
         let limits = FetchLimits::of_bytes(max);
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! One HTTP request to a provider of images, videos or speech, and its complete response.
+//! Sends one HTTP request to a provider of images, videos or speech, and reads its complete response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Link;
 use crate::trace_headers::TraceHeaders;
 
-/// Default timeout: for accepting a job or answering a poll.
+/// Default timeout of a request that submits or polls a job.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Default maximum size of a response that holds no files, in bytes.
+/// Default maximum size of a response that contains no files, in bytes.
 const DEFAULT_MAX_BYTES: usize = 4 * 1024 * 1024;
-/// How much of an error's body is read, in bytes.
+/// The maximum number of bytes of an error's body that are read.
 const ERROR_BODY_MAX_BYTES: usize = 64 * 1024;
-/// How long reading an error's body may take.
+/// The timeout for reading an error's body.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -41,11 +41,11 @@ pub(crate) struct HttpRequest {
     uri: String,
     headers: HeaderMap,
     body: RequestBody,
-    /// Until the head of the response, and between two chunks of its body.
+    /// The timeout until the head of the response, and between two chunks of its body.
     timeout: Duration,
     /// Maximum size of the response in bytes.
     max_bytes: usize,
-    /// Whether it creates something, so that it must not be sent again when its response is lost.
+    /// Whether the request creates something, so that it must not be sent again if its response is lost.
     pub(super) creates: bool,
 }
 
@@ -62,7 +62,7 @@ impl HttpRequest {
         }
     }
 
-    /// A GET.
+    /// A GET request.
     pub(crate) fn get(uri: impl Into<String>) -> Self {
         Self::new(Method::GET, uri)
     }
@@ -72,7 +72,7 @@ impl HttpRequest {
         Self::new(method, uri)
     }
 
-    /// A POST of JSON.
+    /// A POST request with a JSON body.
     pub(crate) fn post(uri: impl Into<String>, json: &Value) -> Self {
         Self {
             body: body(json.to_string()),
@@ -80,7 +80,7 @@ impl HttpRequest {
         }
     }
 
-    /// A POST of a body with that content type.
+    /// A POST request with a body of that content type.
     pub(crate) fn post_body(
         uri: impl Into<String>,
         content_type: HeaderValue,
@@ -120,7 +120,7 @@ impl HttpRequest {
         }
     }
 
-    /// Adds the place in a trace that the server gets, if it gets one.
+    /// Adds the trace context for the server, if `trace` is set.
     pub(crate) fn with_trace(mut self, trace: Option<&TraceHeaders>) -> Self {
         if let Some(trace) = trace {
             trace.insert_into(&mut self.headers);
@@ -166,7 +166,7 @@ impl HttpResponse {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// Whether it is a success whose body begins with a JSON object, so that it is the provider's and not a proxy's page.
+    /// Whether the response is a success whose body begins with a JSON object, so that the provider sent it and not a proxy.
     pub(crate) fn begins_as_json(&self) -> bool {
         self.status.is_success() && self.body.trim_ascii_start().starts_with(b"{")
     }
@@ -184,7 +184,7 @@ impl ProviderClient {
     ///
     /// # Errors
     ///
-    /// Only those of the connection; an error status is a response.
+    /// Only connection errors; a response with an error status is returned as a response.
     pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ProviderError> {
         let (max_bytes, creates) = (request.max_bytes, request.creates);
         let (head, rest) = self.send_for_head(request).await?.into_parts();
@@ -260,7 +260,7 @@ impl ProviderClient {
         redaction::redact(message, &self.channel)
     }
 
-    /// The link to a result. `headers`, which hold the key, are sent only if the URL has the origin of `base`.
+    /// The link to a result. `headers`, which contain the key, are sent only if the URL has the origin of `base`.
     pub(crate) fn link(&self, base: &str, url: &str, headers: HeaderMap) -> Link {
         let origin = |text: &str| Url::parse(text).ok().map(|url| url.origin());
         let is_own = origin(base).is_some() && origin(base) == origin(url);
@@ -272,7 +272,7 @@ impl ProviderClient {
     }
 }
 
-/// The beginning of an error's body: at most [`ERROR_BODY_MAX_BYTES`] in [`ERROR_BODY_TIMEOUT`].
+/// Reads the beginning of an error's body: at most [`ERROR_BODY_MAX_BYTES`] within [`ERROR_BODY_TIMEOUT`].
 pub(super) async fn read_error_body(mut body: ResponseBody) -> Vec<u8> {
     let mut text = Vec::new();
     let reading = async {
@@ -284,7 +284,7 @@ pub(super) async fn read_error_body(mut body: ResponseBody) -> Vec<u8> {
             }
         }
     };
-    // After the timeout what has arrived is used.
+    // After the timeout, the bytes that have arrived are used.
     let _ = tokio::time::timeout(ERROR_BODY_TIMEOUT, reading).await;
     text
 }
@@ -302,7 +302,7 @@ pub(crate) fn secret_value(prefix: &str, key: &Secret) -> Result<HeaderValue, Pr
     Ok(value)
 }
 
-/// `base` and `path` as one URI. The configuration checks base URLs, so an error here comes from the model's name.
+/// `base` and `path` as one URI. The configuration checks base URLs, so an invalid URI is caused by the model's name.
 pub(crate) fn uri(base: &str, path: &str) -> Result<Uri, ProviderError> {
     let text = [base.trim_end_matches('/'), path].concat();
     Uri::try_from(text).map_err(|_| {
@@ -313,7 +313,7 @@ pub(crate) fn uri(base: &str, path: &str) -> Result<Uri, ProviderError> {
     })
 }
 
-/// The error of a request without a complete response. `creates` is [`HttpRequest::creating`]'s.
+/// The error of a request without a complete response. `creates`: see [`HttpRequest::creating`].
 pub(crate) fn transport_error(error: &EgressError, creates: bool) -> ProviderError {
     use UpstreamErrorKind::{OutcomeUnknown, Unavailable};
     let (kind, message) = match error {
@@ -334,7 +334,7 @@ pub(crate) fn transport_error(error: &EgressError, creates: bool) -> ProviderErr
     ProviderError::new(kind, message)
 }
 
-/// An error while reading the response of a creating request: the results were made, so that the request must not be repeated.
+/// An error while reading the response of a creating request: the results were created, so the request must not be repeated.
 pub(super) fn after_creation(error: ProviderError) -> ProviderError {
     match error.kind {
         UpstreamErrorKind::Unavailable => ProviderError {

@@ -1,4 +1,4 @@
-//! Responses that list several results in `data`, each as inline base64 or as a link: delivered while they are read.
+//! Responses that list several results in `data`, each as inline base64 or as a link; inline files are delivered while they are read.
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -11,14 +11,14 @@ use super::http_request::{HttpRequest, HttpResponse, ProviderClient, after_creat
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{ResultData, ResultSink};
 
-/// How many decoded pieces of a file may wait for the sink.
+/// The maximum number of decoded pieces of a file that are buffered for the sink.
 const MAX_BUFFERED_PIECES: usize = 4;
 
 /// A response whose inline files were delivered while it was read.
 pub(crate) struct ListedResults {
-    /// In place of each file there is its index in `files`, as a string.
+    /// The response, in which each file is replaced by its index in `files`, as a string.
     response: HttpResponse,
-    /// Whether each file was delivered, in their order.
+    /// For each file in order, whether it was delivered.
     files: Vec<Result<(), ProviderError>>,
     /// Why the response ended early. `None` if it is complete.
     truncated: Option<ProviderError>,
@@ -26,9 +26,9 @@ pub(crate) struct ListedResults {
 
 /// One member of the list.
 pub(crate) enum ListedResult {
-    /// An inline file: the index that stands in its place.
+    /// An inline file: the index that replaces it in the response.
     Inline(String),
-    /// A result that is still to be delivered.
+    /// A result that is not delivered yet.
     Separate(ResultData),
     /// An error in place of a result.
     Failed(ProviderError),
@@ -37,15 +37,15 @@ pub(crate) enum ListedResult {
 /// The outcome of one call.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallOutcome {
-    /// How many results were delivered.
+    /// The number of results that were delivered.
     pub(crate) delivered: u32,
-    /// Why others were not.
+    /// The errors of the results that were not delivered.
     pub(crate) failures: Vec<ProviderError>,
 }
 
 impl ProviderClient {
-    /// Sends a request. In a good response the first `max_results` strings that are members named `keys` are decoded from
-    /// base64 and delivered while the response is read.
+    /// Sends a request. If the response is a success, the first `max_results` strings that are members named `keys` are decoded from base64 and
+    /// delivered while the response is read.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ async fn deliver_files(
 ) -> Result<(), ProviderError> {
     while stream.next_file().await? {
         if files.len() >= max_results as usize {
-            // `next_file` skips it.
+            // `next_file` skips the file.
             continue;
         }
         let (sender, receiver) = mpsc::channel(MAX_BUFFERED_PIECES);
@@ -102,7 +102,7 @@ async fn deliver_files(
     Ok(())
 }
 
-/// Forwards the pieces of one file for as long as there is a receiver.
+/// Forwards the pieces of one file as long as there is a receiver.
 async fn forward_pieces(
     stream: &mut Base64Stream,
     sender: mpsc::Sender<Result<Bytes, ProviderError>>,
@@ -121,8 +121,8 @@ async fn forward_pieces(
 }
 
 impl ListedResults {
-    /// Delivers those of the first `max_results` that are not delivered yet. `read` reads one member of the list;
-    /// `error_of` makes the error of a response without results.
+    /// Delivers the results among the first `max_results` that are not delivered yet. `read` reads one member of the list; `error_of` creates the
+    /// error of a response without results.
     pub(crate) async fn deliver(
         mut self,
         max_results: u32,

@@ -1,4 +1,4 @@
-//! What all provider adapters share: HTTP requests, upload bodies, error classification, polling outcomes, adjustments.
+//! Code that all provider adapters share: HTTP requests, upload bodies, error classification, polling outcomes, adjustments.
 
 mod adjustments;
 mod aspect_ratio;

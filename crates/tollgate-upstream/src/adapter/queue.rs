@@ -1,4 +1,4 @@
-//! Polling outcomes that all adapters of providers with a job queue share: delivered results, failed polls, lost responses.
+//! Polling outcomes for all adapters of providers with a job queue: delivered results, failed polls, lost responses.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -6,20 +6,19 @@ use super::http_request::HttpResponse;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{Completed, Link, Polled, ResultData, ResultSink};
 
-/// Everything but the unreserved characters of RFC 3986.
+/// The characters to encode: all except the unreserved characters of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'_')
     .remove(b'.')
     .remove(b'~');
 
-/// `text`, such as a provider job id, as one segment of a path or one value of a query.
+/// Encodes `text`, such as a provider job id, as one segment of a path or one value of a query.
 pub(crate) fn percent_encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// The outcome of a poll that was answered with an error: an error about the task itself ends it; after any other the next
-/// poll tries again.
+/// The outcome of a poll whose response is an error: an error about the task itself ends the task; after any other error, the next poll retries.
 pub(crate) fn poll_error(error: ProviderError) -> Result<Polled, ProviderError> {
     match error.kind {
         UpstreamErrorKind::Rejected
@@ -33,8 +32,8 @@ pub(crate) fn poll_error(error: ProviderError) -> Result<Polled, ProviderError> 
     }
 }
 
-/// The error of a submission whose response holds no job id and by its message alone means `error`. A success that begins as
-/// JSON was cut off and may have created a job; any other success is a proxy's page, and nothing was created.
+/// The error of a submission whose response contains no job id and whose message alone means `error`. A success that begins as JSON was cut off and
+/// may have created a job; any other success is a proxy's page, and nothing was created.
 pub(crate) fn missing_job_id_error(response: &HttpResponse, error: ProviderError) -> ProviderError {
     if response.begins_as_json() && error.kind == UpstreamErrorKind::Unavailable {
         let message = "the upstream's answer names no task, although it may have made one";
@@ -46,8 +45,8 @@ pub(crate) fn missing_job_id_error(response: &HttpResponse, error: ProviderError
     error
 }
 
-/// Delivers the results of a finished task in order. Missing results are failures of the outcome if at least one was
-/// delivered. If a result cannot be fetched now, the error makes the next poll deliver all of them again.
+/// Delivers the results of a finished task in order. Missing results are failures of the outcome if at least one was delivered. If a result cannot be
+/// fetched at the moment, the error makes the next poll deliver all of them again.
 pub(crate) async fn deliver_results(
     sink: &dyn ResultSink,
     results: Vec<Result<Link, ProviderError>>,
@@ -85,8 +84,8 @@ pub(crate) async fn deliver_results(
     Ok(Polled::Failed(error))
 }
 
-/// The outcome of a poll of a finished task with one result, which was `delivered` or not. A retryable error makes the next
-/// poll deliver it again.
+/// The outcome of a poll of a finished task with one result; `delivered` is the outcome of its delivery. A retryable error makes the next poll
+/// deliver it again.
 pub(crate) fn finish_single_result(
     delivered: Result<(), ProviderError>,
 ) -> Result<Polled, ProviderError> {
@@ -99,13 +98,13 @@ pub(crate) fn finish_single_result(
     }
 }
 
-/// Of several errors the one that decides what happens next.
+/// Returns the one of several errors that decides how to proceed.
 pub(crate) fn most_decisive(errors: Vec<ProviderError>) -> Option<ProviderError> {
     errors.into_iter().min_by_key(|error| match error.kind {
         UpstreamErrorKind::Interrupted => 0,
         UpstreamErrorKind::Moderated => 1,
         UpstreamErrorKind::Rejected => 2,
-        // A request that may have been accepted forbids a retry, whatever became of the others.
+        // A request that may have been accepted forbids a retry, whatever the other errors are.
         UpstreamErrorKind::OutcomeUnknown => 3,
         UpstreamErrorKind::Failed => 4,
         UpstreamErrorKind::KeyRejected => 5,
@@ -120,7 +119,7 @@ pub(crate) fn most_decisive(errors: Vec<ProviderError>) -> Option<ProviderError>
     })
 }
 
-/// The error of a success that is not the provider's: a proxy's page, an empty body.
+/// The error of a successful response that was not sent by the provider: a proxy's page, an empty body.
 pub(crate) fn unexpected_response(response: &HttpResponse) -> ProviderError {
     ProviderError {
         status: Some(response.status.as_u16()),
@@ -131,8 +130,8 @@ pub(crate) fn unexpected_response(response: &HttpResponse) -> ProviderError {
     }
 }
 
-/// The error of an unreadable response to a request that creates results. If it begins as JSON, the rest was lost on its way,
-/// and the results may have been made.
+/// The error of an unreadable response to a request that creates results. If the body begins as JSON, the connection lost the end of it, and the
+/// results may have been created.
 pub(crate) fn unreadable_result_error(response: &HttpResponse) -> ProviderError {
     if !response.begins_as_json() {
         return unexpected_response(response);

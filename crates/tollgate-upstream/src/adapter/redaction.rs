@@ -1,5 +1,5 @@
-//! Redacts upstream error messages before clients see them: keys, ids of the operator's account, the upstream's host and private
-//! addresses are replaced.
+//! Redacts upstream error messages before clients receive them: keys, ids of the operator's account, the upstream's host and private addresses are
+//! replaced.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,13 +10,13 @@ use crate::egress::is_public;
 
 /// Maximum length of a message in bytes; longer ones are cut.
 const MAX_BYTES: usize = 4_096;
-/// Replaces a secret.
+/// The replacement for a secret.
 const MASK: &str = "***";
-/// Replaces the upstream's host.
+/// The replacement for the upstream's host.
 const HOST_PLACEHOLDER: &str = "upstream";
-/// Prefixes of keys, and the minimum length in bytes for a word with that prefix to be taken for a key.
+/// Prefixes of keys, and the minimum length in bytes from which a word with that prefix counts as a key.
 const KEY_PREFIXES: &[(&str, usize)] = &[("sk-", 8), ("AIza", 24), ("xai-", 12), ("ya29.", 24)];
-/// The same for ids of the operator's organisation, project or account at the provider.
+/// Prefixes of ids of the operator's organisation, project or account at the provider, and their minimum length in bytes.
 const ACCOUNT_PREFIXES: &[(&str, usize)] = &[
     ("org-", 12),
     ("org_", 12),
@@ -28,11 +28,11 @@ const ACCOUNT_PREFIXES: &[(&str, usize)] = &[
     ("project ", 14),
 ];
 
-/// `text` without the channel's keys, its host and anything that looks like a key.
+/// `text` without the channel's keys, the upstream's host and anything that looks like a key.
 pub(super) fn redact(text: &str, channel: &Channel) -> String {
     let mut text = text.trim().to_owned();
     for key in &channel.api_keys {
-        // A key of a few letters (in tests) would match ordinary words.
+        // A very short key (in tests) would match ordinary words.
         if key.expose().len() >= 6 {
             text = text.replace(key.expose(), MASK);
         }
@@ -95,7 +95,7 @@ fn mask_accounts(text: &str, prefix: &str, min_bytes: usize) -> String {
     out
 }
 
-/// Masks IP addresses that are not public: they tell how the operator's or the provider's network is built.
+/// Masks IP addresses that are not public: they reveal the structure of the operator's or the provider's network.
 fn mask_private_addresses(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_hexdigit() || matches!(c, '.' | ':');
     let mut out = String::with_capacity(text.len());
@@ -107,7 +107,7 @@ fn mask_private_addresses(text: &str) -> String {
         let ip = address.parse::<IpAddr>().or(socket);
         let is_private = ip.is_ok_and(|ip| match ip {
             IpAddr::V4(_) => !is_public(ip),
-            // Much else looks like an IPv6 address.
+            // Many texts that are not addresses parse as IPv6.
             IpAddr::V6(ip) => {
                 ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local()
             }
@@ -133,7 +133,7 @@ fn replace_host(mut text: String, base: &str) -> String {
     if let Some(port) = url.port() {
         text = replace_ignoring_case(&text, &format!("{host}:{port}"), HOST_PLACEHOLDER);
     }
-    // A one-word host ("ollama") may also be a word of the sentence: it is replaced only in URLs.
+    // A one-word host ("ollama") may also be an ordinary word: it is replaced only in URLs.
     if host.contains(['.', ':']) || host == "localhost" {
         return replace_ignoring_case(&text, host, HOST_PLACEHOLDER);
     }

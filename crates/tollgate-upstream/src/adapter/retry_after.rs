@@ -1,11 +1,11 @@
-//! Parses `retry-after-ms` and `retry-after`: how long an upstream wants no more requests.
+//! Parses `retry-after-ms` and `retry-after`: the time to wait before the next request to an upstream.
 
 use std::time::{Duration, SystemTime};
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
 
-/// Longer waits are cut to this: one day.
+/// The maximum wait, one day; longer waits are limited to it.
 const MAX_WAIT: Duration = Duration::from_secs(86_400);
 
 /// The wait from `retry-after-ms`, or from `retry-after` in seconds or as a date. `None` if there is no valid header.

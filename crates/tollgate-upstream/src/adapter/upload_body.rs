@@ -1,4 +1,4 @@
-//! Request bodies with reference images: JSON with inline base64, and multipart forms. Neither holds a file in memory.
+//! Request bodies with reference images: JSON with inline base64, and multipart forms. Neither keeps a file in memory.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use crate::raster::Upload;
 
 /// Placeholders in a JSON text that are replaced by the base64 of files while it is sent.
 pub(crate) struct InlineFiles {
-    /// Part of every placeholder: random, so that no text from a client contains it.
+    /// A part of every placeholder: random, so that no text from a client contains it.
     nonce: String,
     files: Vec<(PathBuf, u64)>,
 }

@@ -24,7 +24,7 @@ const PATH: &str = "/v1/messages";
 
 static FORMATS: [&dyn Format; 1] = [&Messages];
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["ANTHROPIC_API_KEY"],
     base_url: Some("ANTHROPIC_BASE_URL"),
@@ -62,7 +62,7 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 
 struct Anthropic {
     client: ProviderClient,
-    /// `None` if the base URL is no URL.
+    /// The URI of the Messages endpoint; `None` if the base URL is not a valid URL.
     uri: Option<Uri>,
 }
 
@@ -84,7 +84,7 @@ impl ChatProvider for Anthropic {
             .map(|key| adapter::secret_value("", key))
             .transpose()?;
         let key = key.map(|value| (KEY, value));
-        // Clients may send it several times; all of them count.
+        // Clients may send the header several times; all values are forwarded.
         let beta: Vec<_> = call.headers.get_all(&BETA).iter().cloned().collect();
         let beta = beta.into_iter().map(|value| (BETA, value));
         let own = [(VERSION, OUR_VERSION)].into_iter().chain(key).chain(beta);

@@ -1,19 +1,19 @@
-//! What each generation of Claude models supports and rejects.
+//! The capabilities of each generation of Claude models.
 
 use tollgate_chat::hub::{Effort, ModelCapabilities, Reasoning, ReasoningControl, SamplingSupport};
 
 use crate::chat::ChatModel;
 
-/// How ids of ours end that ask for thinking.
+/// The suffix of the gateway's own model ids that enable thinking.
 const THINKING: &str = "-thinking";
 
 /// The smallest budget for thinking.
 const MIN_BUDGET: u32 = 1_024;
 
-/// Major number times 100 and minor number: `claude-opus-4-1-20250805` is 401, `claude-3-7-sonnet-latest` 307.
+/// The major version times 100 plus the minor version: `claude-opus-4-1-20250805` is 401, `claude-3-7-sonnet-latest` 307.
 type Generation = u32;
 
-/// What is known of a model by its id.
+/// The properties of a model, derived from its id.
 pub(super) fn model(id: &str) -> ChatModel {
     if !id.contains("claude") {
         return stranger(id);
@@ -21,7 +21,7 @@ pub(super) fn model(id: &str) -> ChatModel {
     let wire = id.strip_suffix(THINKING);
     let reasoning = wire.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        // The client did not ask to see it.
+        // The client did not request to see the thinking.
         display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
@@ -33,7 +33,7 @@ pub(super) fn model(id: &str) -> ChatModel {
     }
 }
 
-/// Another vendor's model behind this format: everything is sent, and the server judges.
+/// Another vendor's model behind this format: every setting is sent, and the server validates it.
 fn stranger(id: &str) -> ChatModel {
     ChatModel {
         upstream_id: id.to_owned(),
@@ -66,11 +66,11 @@ fn traits(id: &str) -> ModelCapabilities {
             ..=306 => ReasoningControl::Unsupported,
             307..=405 => ReasoningControl::Budget {
                 min: MIN_BUDGET,
-                // A budget must leave room for an answer below the cap.
+                // A budget must leave room for an answer within the limit of output tokens.
                 max: u32::try_from(max_output).unwrap_or(u32::MAX) - MIN_BUDGET,
                 can_disable: true,
             },
-            // From 5.1 on some refuse `disabled`; the least effort is understood by all.
+            // From 5.1 on some models reject `disabled`; all models accept the lowest effort.
             _ => ReasoningControl::Effort {
                 can_disable: generation <= 500,
             },
@@ -82,7 +82,7 @@ fn traits(id: &str) -> ModelCapabilities {
     }
 }
 
-/// In tokens. Where a beta feature or the model itself allows a million, that counts.
+/// The context window in tokens; a million if a beta feature or the model itself allows it.
 /// <https://docs.anthropic.com/en/docs/about-claude/models/overview>
 fn context_window(id: &str, generation: Generation) -> u64 {
     let is_long = generation >= 406 || (generation >= 400 && id.contains("sonnet"));
@@ -101,8 +101,8 @@ fn max_output(id: &str, generation: Generation) -> u64 {
     }
 }
 
-/// The first two numbers of an id that are no dates. An id without any is of a model that this code does not know, which is
-/// most likely newer than those it does.
+/// The first two numbers in an id that are not dates. An id without numbers belongs to a model that this code does not know, most likely a newer one
+/// than those it knows.
 fn generation(id: &str) -> Generation {
     let mut numbers = id
         .split(|c: char| !c.is_ascii_alphanumeric())
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn each_generation_has_its_own_rules() {
         use SamplingSupport::{All, None, TemperatureOrTopP as One};
-        // id, sampling, budget (else effort or no thinking), schema, forced tools, most tokens
+        // Columns: id, sampling, budget (otherwise effort or no thinking), schema, forced tools, maximum output tokens.
         for (id, sampling, budget, schema, forced, most) in [
             ("claude-3-5-haiku-20241022", All, false, false, true, 8_192),
             ("claude-3-7-sonnet-20250219", All, true, false, true, 64_000),

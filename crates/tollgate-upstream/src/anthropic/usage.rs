@@ -1,4 +1,4 @@
-//! Tokens by model and day. <https://docs.anthropic.com/en/api/admin-api/usage-cost/get-messages-usage-report>
+//! Reads token counts by model and day from Anthropic's usage API. <https://docs.anthropic.com/en/api/admin-api/usage-cost/get-messages-usage-report>
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -13,7 +13,7 @@ use crate::usage_report::{DAYS_OF_PAGE, SECONDS_OF_DAY, count, read_pages};
 
 pub(super) struct AnthropicUsage {
     pub(super) http: ProviderClient,
-    /// Without a slash at its end.
+    /// The base URL, without a slash at its end.
     pub(super) base: String,
     pub(super) admin_key: Secret,
 }

@@ -1,4 +1,4 @@
-//! The client of one channel.
+//! The HTTP client of one Ark channel.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Attempt;
 
 pub(crate) const BASE_URL: &str = "https://ark.cn-beijing.volces.com/api/v3";
-/// Documented for finding a request again.
+/// A request header that Ark documents for finding a request again.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 
 pub(super) struct Ark {
     pub(super) client: ProviderClient,
-    /// Without a slash at its end.
+    /// The base URL, without a slash at its end.
     pub(super) base: String,
     pub(super) site: Site,
 }
@@ -39,7 +39,7 @@ impl Ark {
 
 /// The value of [`REQUEST_ID`].
 pub(super) fn request_id(attempt: &Attempt<'_>) -> HeaderValue {
-    // Its characters are those of a header.
+    // All its characters are valid in a header.
     HeaderValue::from_str(attempt.external_id).unwrap_or_else(|_| HeaderValue::from_static("-"))
 }
 

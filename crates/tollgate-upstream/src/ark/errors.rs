@@ -13,7 +13,7 @@ fn code_and_message(error: &Value) -> Option<(&str, &str)> {
     (!code.is_empty() || !message.is_empty()).then_some((code, message))
 }
 
-/// The error of a response that is no success.
+/// The error of a response that is not a success.
 pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -> ProviderError {
     let json = response.json();
     let (code, message) = code_and_message(&json["error"]).unwrap_or_default();
@@ -23,7 +23,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
     client.response_error(kind, response, &message_with_code(code, message))
 }
 
-/// An `error` inside a successful response: of an image of a group, or of a task. `None` if there is none.
+/// The `error` inside a successful response: of an image of a group, or of a task. `None` if there is no error.
 pub(super) fn embedded_error(client: &ProviderClient, error: &Value) -> Option<ProviderError> {
     let (code, message) = code_and_message(error)?;
     let kind = classify_code(code, message).unwrap_or(UpstreamErrorKind::Failed);
@@ -33,7 +33,7 @@ pub(super) fn embedded_error(client: &ProviderClient, error: &Value) -> Option<P
     ))
 }
 
-/// The message with its code, which says more of what was moderated (`.PrivacyInformation`).
+/// The message with its code, which states more precisely what was moderated (`.PrivacyInformation`).
 fn message_with_code(code: &str, message: &str) -> String {
     match (code, message) {
         ("", message) => message.to_owned(),
@@ -63,11 +63,11 @@ fn classify_code(code: &str, message: &str) -> Option<UpstreamErrorKind> {
         "InvalidEndpoint" | "InvalidEndpointOrModel" | "ModelNotOpen" | "UnsupportedModel" => {
             ModelNotFound
         }
-        // Too many tasks in the queue, or the free tokens used up: only the message says which.
+        // Either too many tasks are in the queue or the free tokens are used up: only the message distinguishes the two.
         "QuotaExceeded" if is_about_free_tokens(message) => QuotaExhausted,
         "QuotaExceeded" | "RateLimitExceeded" | "InflightBatchsizeExceeded" => RateLimited,
         "RequestBurstTooFast" => RateLimited,
-        // Of the site, not of the key, whatever its status.
+        // The fault is the site's, not the key's, whatever the status.
         "ServerOverloaded" | "InternalServiceError" | "ContentSecurityDetectionError" => {
             Unavailable
         }

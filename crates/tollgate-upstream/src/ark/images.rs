@@ -1,4 +1,4 @@
-//! Seedream images: returned within the call, single or as a group. <https://www.volcengine.com/docs/82379/1541523>
+//! Seedream images: returned in the response, single or as a group. <https://www.volcengine.com/docs/82379/1541523>
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::adapter::{
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{ImageCall, ImageProvider, InputFile, ResultData, Started};
 
-/// A group of 4K images takes minutes; the vendor's own clients wait that long.
+/// A group of 4K images takes minutes; the vendor's own clients have the same timeout.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Images come as links, so that a response is small, unless a server sends them inline all the same.
+/// Images are links, so that a response is small; some servers send the images inline nevertheless.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024 * 1024;
 
 const SEEDREAM_4_5: &str = "seedream-4.5";
@@ -68,8 +68,8 @@ impl Ark {
         self.deliver(call, items, &json["error"]).await
     }
 
-    /// Delivers the images one after the other: those of a group have an order. An item may have an error, and the
-    /// response another for the rest.
+    /// Delivers the images one after the other, because those of a group have an order. An item may have an error, and the response another for the
+    /// remaining images.
     async fn deliver(
         &self,
         call: &ImageCall<'_>,
@@ -120,7 +120,7 @@ impl Ark {
     }
 }
 
-/// The request. `watermark` is always sent: Ark's own default is true.
+/// The request body. `watermark` is always sent, because Ark's own default is true.
 fn body(
     call: &ImageCall<'_>,
     model: &str,
@@ -158,7 +158,7 @@ fn body(
     if let Some(mode) = prompt_mode(job, model, &mut changes) {
         set("optimize_prompt_options", json!({ "mode": mode }));
     }
-    // Of other Seedreams it is an error, and they make JPEG anyway.
+    // Other Seedream models reject the field; they generate JPEG anyway.
     if job.family == SEEDREAM_5_LITE {
         set("output_format", job.output_format.name().into());
     }
@@ -167,7 +167,7 @@ fn body(
     Ok((body.into(), changes))
 }
 
-/// The fields that are supported beside those of all jobs.
+/// The fields that are supported in addition to those of all jobs.
 const SUPPORTED_FIELDS: &[&str] = &[
     "sequential_image_generation",
     "sequential_image_generation_options",
@@ -176,7 +176,7 @@ const SUPPORTED_FIELDS: &[&str] = &[
     "watermark",
 ];
 
-/// One image as a string, several as an array.
+/// The references: one image as a string, several as an array.
 fn references(files: &[InputFile], slots: &mut InlineFiles) -> Option<Value> {
     match files {
         [] => None,
@@ -185,7 +185,7 @@ fn references(files: &[InputFile], slots: &mut InlineFiles) -> Option<Value> {
     }
 }
 
-/// `fast` is documented for Seedream 4.0 alone; later ones know only `standard`.
+/// The mode of prompt optimisation. `fast` is documented for Seedream 4.0 only; later models accept only `standard`.
 fn prompt_mode<'a>(job: &'a ImageJob, model: &str, changes: &mut Adjustments) -> Option<&'a str> {
     let options = job.extra.get("optimize_prompt_options")?;
     let mode = options.get("mode").and_then(Value::as_str)?;

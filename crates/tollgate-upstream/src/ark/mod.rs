@@ -20,7 +20,7 @@ use crate::provider::{EnvironmentChannel, Provider, Settings};
 pub(crate) use self::client::BASE_URL;
 pub(crate) use self::field_support::FIELD_SUPPORT;
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["ARK_API_KEY"],
     base_url: None,

@@ -1,7 +1,7 @@
-//! What Ark calls the models of the catalogue, at its two sites.
+//! Ark's ids of the catalogue's models, at its two sites.
 //!
-//! Ids as of November 2026, from the model lists of both sites. Old ones are retired without notice: a channel that names the
-//! upstream's id itself does not use this table.
+//! Ids as of November 2026, from the model lists of both sites. Ark retires old ids without notice: a channel that configures the upstream's id
+//! itself does not use this table.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::channel::ChannelModel;
 
-/// Where Ark is asked: each site has its own ids and its own keys.
+/// The site that requests are sent to: each site has its own ids and its own keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Site {
     /// Volcengine.
@@ -19,7 +19,7 @@ pub(super) enum Site {
 }
 
 impl Site {
-    /// The site that listens at `base_url`.
+    /// The site whose host is in `base_url`.
     pub(super) fn at(base_url: &str) -> Self {
         let url = Url::parse(base_url).ok();
         let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Site {
 
 /// A model's ids.
 struct Ids {
-    /// Of the catalogue.
+    /// The model's ids in the catalogue.
     names: &'static [&'static str],
     china: &'static str,
     international: &'static str,
@@ -97,7 +97,7 @@ const TABLE: &[Ids] = &[
     ),
 ];
 
-/// There is no 1.0 mini upstream; the nearest is 1.0 lite, which is two models: one makes videos from text, one from images.
+/// The catalogue's 1.0 mini does not exist at Ark. The nearest is 1.0 lite, which is two models: one generates videos from text, one from images.
 const MINI: &str = "seedance-1.0-mini";
 const MINI_OF_TEXT: Ids = ids(
     &[MINI],
@@ -110,7 +110,7 @@ const MINI_OF_IMAGES: Ids = ids(
     "seedance-1-0-lite-i2v-250428",
 );
 
-/// Ark's id for `model`: the configured one, or the table's where the configuration just repeats the catalogue's.
+/// Ark's id for `model`: the configured one, or the table's if the configuration only repeats the catalogue's id.
 pub(super) fn id(model: &ChannelModel, site: Site, has_images: bool) -> Cow<'_, str> {
     if model.upstream != model.name {
         return Cow::Borrowed(&model.upstream);

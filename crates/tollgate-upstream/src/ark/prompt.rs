@@ -1,8 +1,8 @@
-//! Changes to a prompt before it is sent to Ark, and the reasons.
+//! Changes a prompt before it is sent to Ark; the comments state why.
 
 use std::borrow::Cow;
 
-/// Words for the number of images of a group, beside the digits.
+/// Number words, in addition to digits, that count as the number of images of a group.
 const NUMBERS: &[&str] = &[
     "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen",
@@ -11,8 +11,8 @@ const CHINESE_NUMBERS: &[char] = &[
     '两', '二', '三', '四', '五', '六', '七', '八', '九', '十', '组',
 ];
 
-/// The prompt of a group of `n` images. Ark has no field for their number but an upper limit: the model makes as many as
-/// the prompt speaks of, so a prompt that speaks of none gets a sentence more.
+/// The prompt of a group of `n` images. Ark has only a field for the maximum number: the model generates as many images as the prompt mentions, so a
+/// sentence with the number is added to a prompt that mentions none.
 pub(super) fn with_group_size(prompt: &str, n: u32) -> Cow<'_, str> {
     if n < 2 || names_a_number(prompt) {
         return Cow::Borrowed(prompt);
@@ -34,12 +34,12 @@ fn names_a_number(prompt: &str) -> bool {
     words.into_iter().any(is_number) || prompt.contains(CHINESE_NUMBERS)
 }
 
-/// Characters of the block that everyday Chinese is written in.
+/// Whether the character is in the Unicode block of common Chinese characters.
 fn is_chinese(c: char) -> bool {
     ('\u{4e00}'..='\u{9fff}').contains(&c)
 }
 
-/// Flags that Seedance 1.0 and 1.5 read out of the text, the older way to set what are fields now.
+/// Flags that Seedance 1.0 and 1.5 read from the text, the older form of settings that are fields now.
 const FLAGS: &[&str] = &[
     "resolution",
     "rs",
@@ -56,7 +56,7 @@ const FLAGS: &[&str] = &[
     "cf",
 ];
 
-/// The prompt of a video without such flags and their values, and those: they would change length and size behind the price.
+/// The prompt of a video without such flags and their values, and the removed flags: they would change length and size, but not the price.
 pub(super) fn without_flags(prompt: &str) -> (Cow<'_, str>, Vec<&str>) {
     if !prompt.contains("--") {
         return (Cow::Borrowed(prompt), Vec::new());
@@ -85,8 +85,7 @@ pub(super) fn without_flags(prompt: &str) -> (Cow<'_, str>, Vec<&str>) {
     (Cow::Owned(kept.trim_end().to_owned()), flags)
 }
 
-/// The length of the flag, its value and the space behind them at the start of `text`, which begins with `--`; `None` if
-/// it is no flag.
+/// The length of the flag, its value and the space after them at the start of `text`, which begins with `--`; `None` if it is not a flag.
 fn flag_length(text: &str) -> Option<usize> {
     let name = &text[2..];
     let end = name

@@ -19,7 +19,7 @@ use crate::provider::{
     VideoProvider,
 };
 
-/// Tasks are taken within moments, but images have to be sent first.
+/// Ark accepts tasks within moments, but images have to be uploaded first.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 const TASKS: &str = "/contents/generations/tasks";
@@ -29,9 +29,9 @@ const TASKS: &str = "/contents/generations/tasks";
 enum Generation {
     /// 1.0: silent videos.
     One,
-    /// 1.5: with sound.
+    /// 1.5: with audio.
     OneAndHalf,
-    /// 2.0: with sound, and from references.
+    /// 2.0: with audio, and from references.
     Two,
 }
 
@@ -45,7 +45,7 @@ impl Generation {
         })
     }
 
-    /// The fields that it supports beside those of all jobs; `image_use` is how the images are used.
+    /// The fields that the generation supports in addition to those of all jobs; `image_use` is how the images are used.
     fn supported_fields(self, image_use: Option<ImageUse>) -> Vec<&'static str> {
         let mut supported = vec!["seed", "return_last_frame", "watermark"];
         if self != Self::One {
@@ -196,13 +196,13 @@ fn is_too_late(error: &ProviderError) -> bool {
         || matches!(error.kind, UnsupportedByChannel | ModelNotFound | Rejected)
 }
 
-/// `cgt-…`: it becomes a part of a path.
+/// Whether the id has the form `cgt-…`: it becomes a part of a path.
 fn is_task_id(id: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     (1..=200).contains(&id.len()) && id.chars().all(is_plain)
 }
 
-/// The request's body. `watermark` is always sent, the other fields if they are set and the generation supports them.
+/// The request body. `watermark` is always sent, the other fields if they are set and the generation supports them.
 fn body(
     job: &VideoJob,
     images: &[InputFile],
@@ -272,8 +272,8 @@ fn content(
     text.into_iter().chain(images).collect()
 }
 
-/// The tier. Of models that do not have it with these images nobody gets, and pays for, a lower one: the families refuse
-/// it, so only a model id of the operator's choice leads here.
+/// The resolution tier. A model that does not support it with these images is an error, so that no client gets and pays for a lower tier. The
+/// families reject such requests, so this happens only with a model id that the operator configured.
 fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderError> {
     let Some(requested) = job.size.resolution.as_deref().map(str::to_lowercase) else {
         return Ok(None);
@@ -294,8 +294,8 @@ fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderErr
 /// The ratios of every generation.
 const RATIOS: &[&str] = &["16:9", "4:3", "1:1", "3:4", "9:16", "21:9"];
 
-/// A video that begins with an image has its ratio, and newer models reject another. Else it is the client's, or
-/// the one that the promised size is nearest to.
+/// The ratio to request. A video that begins with an image has the image's ratio, and newer models reject another. Otherwise the client's ratio, or
+/// the one nearest to the promised size.
 fn ratio(job: &VideoJob, images: &[InputFile], changes: &mut Adjustments) -> Option<&'static str> {
     let named = job.size.ratio.as_deref();
     if matches!(

@@ -1,4 +1,4 @@
-//! The client of one channel.
+//! The HTTP client of one DashScope channel.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::ProviderError;
 
-/// The Beijing site. Keys of one site are unknown to the others.
+/// The base URL of the Beijing site. A key is valid at one site only.
 pub(crate) const BASE_URL: &str = "https://dashscope.aliyuncs.com/api/v1";
 const WORKSPACE: HeaderName = HeaderName::from_static("x-dashscope-workspace");
 
 pub(super) struct DashScope {
     pub(super) client: ProviderClient,
-    /// Without a slash at its end.
+    /// The base URL, without a slash at its end.
     pub(super) base: String,
     workspace: Option<HeaderValue>,
 }

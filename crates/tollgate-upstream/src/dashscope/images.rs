@@ -1,4 +1,4 @@
-//! Images of wan2.7, as tasks in the provider's queue.
+//! Generates images with wan2.7, as tasks in the provider's queue.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::provider::{
 };
 
 const SUBMIT: &str = "/services/aigc/image-generation/generation";
-/// Without it the submission is rejected: the path has no synchronous form.
+/// The header that requests asynchronous execution; without it the submission is rejected, because the path has no synchronous form.
 const ASYNC: HeaderName = HeaderName::from_static("x-dashscope-async");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl DashScope {
-    /// Submits a job; with `negative`, its negative prompt too.
+    /// Submits a job; with its negative prompt if `negative` is true.
     async fn submit(
         &self,
         call: &ImageCall<'_>,
@@ -51,7 +51,7 @@ impl ImageProvider for DashScope {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         request::check_supported(&call)?;
         let mut response = self.submit(&call, true).await?;
-        // Whether wan2.7 supports a negative prompt is documented both ways. A rejected request costs nothing.
+        // The documentation is contradictory on whether wan2.7 supports a negative prompt. A rejected request costs nothing.
         let is_rejected = errors::code(&response.json()) == "InvalidParameter";
         if is_rejected && call.job.negative_prompt.is_some() {
             response = self.submit(&call, false).await?;
@@ -85,7 +85,7 @@ impl Queue for DashScope {
         let url = [&self.task_url(call.provider_job_id), "/cancel"].concat();
         let request = HttpRequest::without_body(Method::POST, url).with_timeout(POLL_TIMEOUT);
         let response = self.send(request, call.key).await?;
-        // A running task cannot be cancelled (400 UnsupportedOperation), nor one that is unknown.
+        // Running tasks (400 UnsupportedOperation) and unknown tasks cannot be cancelled; neither counts as an error.
         if response.status.is_success() || matches!(response.status.as_u16(), 400 | 404) {
             return Ok(());
         }

@@ -19,7 +19,7 @@ pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["DASHSCOPE_API_KEY"],
     base_url: None,

@@ -1,4 +1,4 @@
-//! Options of a channel.
+//! The options of a DashScope channel.
 
 use http::HeaderValue;
 

@@ -14,20 +14,20 @@ const UNCHANGED_FIELDS: &[&str] = &[
     "bbox_list",
     "color_palette",
 ];
-/// The text of an edit without one: the provider wants exactly one.
+/// The text that is sent for an edit without one: the provider requires exactly one text.
 const NO_TEXT: &str = "Make an image of what these images show.";
 /// Maximum number of images of one request, in group mode and outside it.
 const MAX_IN_GROUP: u32 = 12;
 const MAX_IMAGES: u32 = 4;
-/// Maximum number of pixels of an image that the pro model generates from text, and of any other.
+/// Maximum number of pixels of an image that the pro model generates from text, and of any other image.
 const MAX_PIXELS_PRO: u64 = 4096 * 4096;
 const MAX_PIXELS: u64 = 2048 * 2048;
 /// Minimum number of pixels of any image.
 const MIN_PIXELS: u64 = 768 * 768;
-/// Sides of sizes that had to be changed are multiples of this.
+/// The sides of adjusted sizes are multiples of this.
 const STEP: f64 = 16.0;
 
-/// The request's body. `slots` take the references; `negative` says whether it has the negative prompt.
+/// The request body. `slots` receives the references; `negative`: whether it includes the negative prompt.
 pub(super) fn body(call: &ImageCall<'_>, slots: &mut InlineFiles, negative: bool) -> Value {
     let job = call.job;
     let mut content: Vec<Value> = call
@@ -50,7 +50,7 @@ pub(super) fn body(call: &ImageCall<'_>, slots: &mut InlineFiles, negative: bool
 fn parameters(job: &ImageJob, upstream: &str, negative: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("size".to_owned(), size(job, upstream).into());
-    // Always: the provider's own default is no 1, and it decides the price.
+    // Always sent: the provider's own default is not 1, and `n` determines the price.
     fields.insert("n".to_owned(), job.n.into());
     let negative_prompt = job.negative_prompt.as_deref().filter(|_| negative);
     let optional = [
@@ -71,7 +71,7 @@ fn parameters(job: &ImageJob, upstream: &str, negative: bool) -> Map<String, Val
     fields
 }
 
-/// How the request differs from the job; with `negative`, it has the negative prompt.
+/// The differences between the request and the job; `negative`: whether the request includes the negative prompt.
 pub(super) fn adjustments(job: &ImageJob, upstream: &str, negative: bool) -> Adjustments {
     let supported = ["seed", "watermark", "negative_prompt"];
     let supported = if negative {
@@ -117,7 +117,7 @@ fn is_group(job: &ImageJob) -> bool {
     job.extra.get("enable_sequential") == Some(&Value::Bool(true))
 }
 
-/// `size`: pixels, or the tier alone where the image follows the last reference.
+/// The value of `size`: pixels, or only the tier if the image follows the last reference.
 fn size(job: &ImageJob, upstream: &str) -> String {
     match fitted(job, upstream) {
         Some((_, legal)) => format!("{}*{}", legal.width, legal.height),
@@ -129,7 +129,7 @@ fn tier(job: &ImageJob) -> &str {
     job.size.tier.as_deref().unwrap_or("2K")
 }
 
-/// The job's size and the one that is requested instead; `None` if the image follows a reference.
+/// The job's size and the size that is requested instead; `None` if the image follows a reference.
 fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     let from_text = job.references.is_empty() && !is_group(job);
     let most = if from_text && upstream.contains("pro") {
@@ -142,12 +142,12 @@ fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     Some((pixels, fit(pixels, most)))
 }
 
-/// Tiers of images that follow a reference.
+/// Whether `tier` is a tier of images that follow a reference.
 fn is_tier(tier: &str) -> bool {
     ["1K", "2K"].iter().any(|t| t.eq_ignore_ascii_case(tier))
 }
 
-/// The size of the same ratio that is nearest to `pixels` within the provider's range of areas.
+/// The size with the same ratio that is nearest to `pixels` and within the provider's range of areas.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, far below u32::MAX
 fn fit(pixels: PixelSize, most: u64) -> PixelSize {
     let area = pixels.pixels();

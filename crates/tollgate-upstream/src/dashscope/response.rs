@@ -8,11 +8,11 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 
 /// A task.
 pub(super) enum Task {
-    /// Queued or being worked on.
+    /// The task is queued or running.
     Open,
-    /// Its images' links.
+    /// The task is complete, with the links to its images.
     Completed(Vec<String>),
-    /// It ended without images.
+    /// The task ended without images.
     Failed(ProviderError),
 }
 
@@ -60,7 +60,7 @@ pub(super) fn parse_task(
     })
 }
 
-/// Every image of every choice: several images are several choices, those of a group are in one.
+/// The links to every image of every choice: several images are several choices, those of a group are in one.
 fn links(output: &Value) -> Vec<String> {
     let choices = output["choices"].as_array().into_iter().flatten();
     let items = choices.flat_map(|choice| choice["message"]["content"].as_array());

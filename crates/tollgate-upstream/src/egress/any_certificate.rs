@@ -1,5 +1,5 @@
-//! Accepts every certificate: for a health check of this machine's own gateway, which carries no secret and whose certificate
-//! is for another name than the loopback address.
+//! Accepts every certificate: for a health check of this machine's own gateway, which sends no secret and whose certificate is for another name than
+//! the loopback address.
 
 use std::sync::Arc;
 

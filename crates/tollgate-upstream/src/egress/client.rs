@@ -66,7 +66,7 @@ impl Client {
 }
 
 fn tls_config(roots: rustls::RootCertStore) -> ClientConfig {
-    // Given explicitly: the process-wide default is a global that other code could set.
+    // The provider is passed explicitly: the process-wide default is a global that other code could set.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Why an outgoing request failed. The messages are meant for clients: they name no address that the client did not give and
-/// nothing of the gateway's own network.
+/// Why an outgoing request failed. The messages may be sent to clients: they contain no address that the client did not supply and nothing about the
+/// gateway's own network.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// The URL itself cannot be used.
@@ -27,28 +27,28 @@ pub enum EgressError {
     /// A response whose status is not 2xx.
     #[error("the URL's host answered with HTTP status {0}")]
     Status(u16),
-    /// The body is compressed although the request asked for an uncompressed one.
+    /// The body is compressed although the request asks for an uncompressed one.
     #[error("the URL's host sent a compressed body, which was not requested")]
     Compressed,
     /// More bytes than allowed.
     #[error("the body is larger than {max} bytes")]
     TooLarge {
-        /// How many bytes were allowed.
+        /// The maximum number of bytes.
         max: u64,
     },
-    /// A timeout. The request may have been sent.
+    /// The timeout passed. The request may have been sent.
     #[error("no complete answer came within {}", seconds(.0))]
     TimedOut(Duration),
-    /// The connection broke off, or the response was not HTTP. The request may have been sent.
+    /// The connection broke, or the response was not HTTP. The request may have been sent.
     #[error("the connection broke off before the answer was complete")]
     Broken,
-    /// The body could not be written to the sink on our side.
+    /// The gateway could not write the body to the sink.
     #[error("the body could not be stored")]
     Sink(#[source] std::io::Error),
 }
 
 impl EgressError {
-    /// Whether the other side may have received the request. If not, it can safely be sent again.
+    /// Whether the server may have received the request. If not, it can safely be sent again.
     pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::InvalidUrl(_) | Self::Unresolved | Self::NotPublic | Self::Connect => false,

@@ -31,7 +31,7 @@ use super::ssrf_guard::SsrfGuard;
 
 /// Maximum length of a URL in bytes.
 const MAX_URL_BYTES: usize = 8192;
-/// How long a host may send nothing.
+/// The timeout for the next bytes from a host.
 const MAX_SILENCE: Duration = Duration::from_secs(20);
 /// Maximum size of a response head in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -61,11 +61,11 @@ impl FetchLimits {
 /// A finished fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
-    /// The URL that gave the body, after all redirects.
+    /// The URL that returned the body, after all redirects.
     pub final_url: String,
-    /// The `content-type` header; the bytes may disagree.
+    /// The `content-type` header, which may contradict the bytes.
     pub content_type: Option<String>,
-    /// How many bytes were written to the sink.
+    /// The number of bytes that were written to the sink.
     pub bytes: u64,
 }
 
@@ -139,7 +139,7 @@ impl GuardedClient {
             .await
             .map_err(|_| EgressError::Broken)?;
         let connection = AbortOnDropHandle::new(tokio::spawn(async move {
-            // Its errors are reported by the request or the body as well.
+            // Errors of the connection are also returned by the request or the body.
             let _ = connection.await;
         }));
         let response = sender
@@ -149,8 +149,8 @@ impl GuardedClient {
         Ok((response, connection))
     }
 
-    /// The addresses of `url`'s host, checked by the SSRF guard. If one of them is not permitted, the URL is rejected: a name
-    /// with public and private addresses is an attack.
+    /// The addresses of `url`'s host, checked by the SSRF guard. If one of them is not permitted, the URL is rejected, because a name with public and
+    /// private addresses is an attack.
     pub(super) async fn addresses(&self, url: &Url) -> Result<Vec<IpAddr>, EgressError> {
         let addresses = match url.host() {
             Some(Host::Ipv4(address)) => vec![address.into()],
@@ -194,7 +194,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
-/// Connects to the first of `addresses` that accepts.
+/// Connects to the first of `addresses` that accepts the connection.
 async fn connect(addresses: &[IpAddr], port: u16) -> Result<TcpStream, EgressError> {
     for address in addresses {
         if let Ok(stream) = TcpStream::connect(SocketAddr::new(*address, port)).await {
@@ -243,7 +243,7 @@ fn redirect_target(from: &Url, headers: &HeaderMap) -> Result<Url, EgressError> 
     Ok(to)
 }
 
-/// The GET request for `url`: what a server needs, and nothing about the gateway or its client.
+/// The GET request for `url`, with only the headers that a server needs and nothing about the gateway or its client.
 fn get_request(url: &Url) -> Result<Request<Empty<Bytes>>, EgressError> {
     let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
     let host = &url[url::Position::BeforeHost..url::Position::AfterPort];

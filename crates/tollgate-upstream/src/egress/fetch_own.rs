@@ -22,9 +22,8 @@ const TIMEOUTS: Timeouts = Timeouts {
 };
 
 impl Client {
-    /// Fetches `url` into `sink` within `limits`, sending `headers`. A redirect to the same origin gets the headers too; one
-    /// to any other address loses them and is fetched as [`Client::fetch_guarded`] does. On an error part of the body may be
-    /// in the sink.
+    /// Fetches `url` into `sink` within `limits`, sending `headers`. A redirect to the same origin is requested with the headers too; a redirect to
+    /// any other address is requested without them, as [`Client::fetch_guarded`] does. On an error part of the body may be in the sink.
     pub async fn fetch_own<W: AsyncWrite + Unpin + Send>(
         &self,
         url: &str,

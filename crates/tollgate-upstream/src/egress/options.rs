@@ -1,4 +1,4 @@
-//! Options of the HTTP client, and its name.
+//! The options of the HTTP client, and its `user-agent`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub(super) const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION
 
 /// Options of a [`Client`](super::Client).
 pub struct ClientOptions {
-    /// Private address blocks that client-given URLs may lead to as well (`media.allow_private_urls`).
+    /// Private address blocks that client-given URLs may also lead to (`media.allow_private_urls`).
     pub allow_private: Vec<IpNet>,
     /// Timeout for a connection: DNS lookup, TCP and TLS together.
     pub connect_timeout: Duration,

@@ -1,9 +1,9 @@
 //! Connection pool for requests to providers: idle HTTP/1.1 connections are kept for reuse, HTTP/2 connections are shared.
 //!
-//! An HTTP/1.1 connection belongs to one request at a time and is polled by whoever waits for that request: first for the
-//! head of the response, then for its body. It needs no task of its own, which every chunk would have to wake before it could
-//! wake the request, and nothing is read from it that nobody waits for. An HTTP/2 connection is shared and has its own task.
-//! docs/performance.md has the measurement against the pool of `hyper-util`.
+//! An HTTP/1.1 connection is used by one request at a time, and the future that waits for that request polls it: first for the head of the response,
+//! then for its body. Therefore the connection needs no task of its own, which every chunk would have to wake before it could wake the request, and
+//! it is read only while a request waits for it. An HTTP/2 connection is shared and has its own task. docs/performance.md has the measurement against
+//! the pool of `hyper-util`.
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
@@ -29,14 +29,14 @@ use tower_service::Service as _;
 use super::error::EgressError;
 use super::streamed_body::RequestBody;
 
-/// How long an unused connection is kept.
+/// The time after which an unused connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// How often unused connections are checked for [`IDLE_TIMEOUT`].
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
-/// How often a silent connection is probed: TCP keepalive, and HTTP/2 pings.
+/// The interval of probes on a silent connection: TCP keepalive, and HTTP/2 pings.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Bytes that an HTTP/1.1 connection may read ahead: what a client that reads slowly holds in memory.
+/// Bytes that an HTTP/1.1 connection may read ahead. A client that reads slowly keeps that much in memory.
 const READ_BUFFER: usize = 128 * 1024;
 
 type Connector = HttpsConnector<HttpConnector>;
@@ -59,15 +59,15 @@ struct Origin {
 /// Connections that can take a request.
 #[derive(Default)]
 struct AvailableConnections {
-    /// HTTP/1.1, the longest unused first, each with the time since when it is unused.
+    /// The idle HTTP/1.1 connections, the longest unused first, each with the time when it became idle.
     idle: VecDeque<(Instant, Box<Http1Connection>)>,
-    /// HTTP/2, and when it last took a request.
+    /// The HTTP/2 connection, and the time when it last accepted a request.
     shared: Option<(Instant, http2::SendRequest<RequestBody>)>,
 }
 
 struct Http1Connection {
     sender: http1::SendRequest<RequestBody>,
-    /// `None` once it is closed.
+    /// `None` after it was closed.
     connection: Option<http1::Connection<Stream, RequestBody>>,
 }
 
@@ -77,7 +77,7 @@ enum Connection {
     Http2(http2::SendRequest<RequestBody>),
 }
 
-/// What [`Pool::send_over_idle_connection`] made of a request.
+/// The outcome of [`Pool::send_over_idle_connection`].
 enum FirstTry {
     Sent(PendingResponse, Arc<Origin>),
     NoIdleConnection(Box<Request<RequestBody>>),
@@ -92,10 +92,10 @@ struct PendingResponse {
 /// The body of a response, and the connection that it is read from.
 pub(super) struct PooledBody {
     incoming: Incoming,
-    /// Goes back to the pool when the body is complete; is closed if this is dropped earlier. `None` for HTTP/2.
+    /// Returned to the pool when the body is complete; closed if this is dropped earlier. `None` for HTTP/2.
     connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
-    /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after one without announcing it, so that a
-    /// retry over it would fail too.
+    /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after such a response without
+    /// announcing it, so that a retry over it would fail too.
     is_error: bool,
 }
 
@@ -103,7 +103,7 @@ impl Pool {
     pub(super) fn new(tls: ClientConfig, connect_timeout: Duration) -> Arc<Self> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        // The small chunks of a chat must not wait for one another (Nagle's algorithm).
+        // Sends the small chunks of a chat without delay (disables Nagle's algorithm).
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEPALIVE_INTERVAL));
         let connector = HttpsConnectorBuilder::new()
@@ -119,8 +119,8 @@ impl Pool {
         })
     }
 
-    /// Sends `request` and waits for the head of the response; for a connection no longer than `connect`, or the pool's own
-    /// timeout.
+    /// Sends `request` and waits for the head of the response. `connect` is the timeout for opening a connection; without it the pool's own timeout
+    /// applies.
     pub(super) fn send(
         self: &Arc<Self>,
         request: Request<RequestBody>,
@@ -129,7 +129,7 @@ impl Pool {
         let pool = Arc::clone(self);
         let uri = request.uri().clone();
         let first_try = self.send_over_idle_connection(request, &uri);
-        // Thousands of these futures wait for a response: they reserve no memory for the request or for connecting.
+        // Thousands of these futures wait for responses, so they reserve no memory for the request or for connecting.
         async move {
             let request = match first_try? {
                 FirstTry::Sent(pending, origin) => match pending.await {
@@ -158,7 +158,7 @@ impl Pool {
         Ok(FirstTry::Sent(pending, origin))
     }
 
-    /// [`Pool::send`] over whatever connection is available or can be made.
+    /// [`Pool::send`] over any available connection or a new one.
     async fn send_over_any_connection(
         self: Arc<Self>,
         request: Box<Request<RequestBody>>,
@@ -216,7 +216,7 @@ impl Pool {
         Ok(Arc::clone(origin))
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     async fn connect(
         &self,
         uri: &Uri,
@@ -226,7 +226,7 @@ impl Pool {
         let connecting = async {
             let stream = self.connector.clone().call(uri.clone()).await;
             let stream = stream.map_err(|error| connect_error(&error))?;
-            // Boxed, so that the future of the connect itself stays small.
+            // Boxed, so that the future that connects stays small.
             if stream.connected().is_negotiated_h2() {
                 let sender = Box::pin(open_http2(stream)).await;
                 let sender = sender.map_err(|e| connect_error(&e))?;
@@ -258,13 +258,13 @@ async fn open_http2(stream: Stream) -> hyper::Result<http2::SendRequest<RequestB
         .handshake(stream)
         .await?;
     tokio::spawn(async move {
-        // Its errors are reported by the requests as well.
+        // Errors of the connection are also returned by the requests.
         let _ = connection.await;
     });
     Ok(sender)
 }
 
-/// Closes unused connections, for as long as the pool exists.
+/// Closes unused connections as long as the pool exists.
 async fn sweep_periodically(pool: Weak<Pool>) {
     let mut ticks = interval(SWEEP_INTERVAL);
     loop {
@@ -285,7 +285,7 @@ impl Origin {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The HTTP/1.1 connection used last, which is the likeliest to be open still.
+    /// The HTTP/1.1 connection that was used last, which is the most likely to be still open.
     fn take_idle(&self) -> Option<Box<Http1Connection>> {
         self.available()
             .idle
@@ -307,7 +307,7 @@ impl Origin {
         idle.map(|(_, connection)| Connection::Http1(connection))
     }
 
-    /// Puts a connection back whose response is complete, if it can take another request.
+    /// Puts back a connection whose response is complete, if it can accept another request.
     fn put_back(&self, mut connection: Box<Http1Connection>) {
         if connection.is_idle() {
             let mut available = self.available();
@@ -315,7 +315,7 @@ impl Origin {
         }
     }
 
-    /// Makes `sender` the origin's shared connection. If another request made one meanwhile, that one is returned instead.
+    /// Stores `sender` as the origin's shared connection. If another request opened one in the meantime, that one is returned instead.
     fn share(&self, sender: http2::SendRequest<RequestBody>) -> http2::SendRequest<RequestBody> {
         let mut available = self.available();
         match &available.shared {
@@ -331,7 +331,7 @@ impl Origin {
         let mut expired = Vec::new();
         let mut available = self.available();
         for _ in 0..available.idle.len() {
-            // Taken from the front and pushed to the back once each: the order stays.
+            // Each connection is removed from the front and pushed to the back once, so the order stays the same.
             if let Some((since, mut connection)) = available.idle.pop_front() {
                 if since.elapsed() < IDLE_TIMEOUT && connection.is_idle() {
                     available.idle.push_back((since, connection));
@@ -344,7 +344,7 @@ impl Origin {
             .shared
             .take_if(|(used_at, sender)| sender.is_closed() || used_at.elapsed() >= IDLE_TIMEOUT);
         drop(available);
-        // Closing takes system calls: not under the lock.
+        // Closing needs system calls, so it is done without holding the lock.
         drop(expired);
     }
 }
@@ -374,13 +374,13 @@ impl Http1Connection {
             }
         };
         if is_closed {
-            // Dropping it returns a request that was not sent.
+            // Dropping the connection returns a request that was not sent.
             self.connection = None;
         }
         is_closed
     }
 
-    /// Whether it is open and can take a request. Registers no waker.
+    /// Whether the connection is open and can accept a request. Registers no waker.
     fn is_idle(&mut self) -> bool {
         !self.poll_connection(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
     }
@@ -401,7 +401,7 @@ impl Future for PendingResponse {
         if let Some(connection) = &mut self.connection {
             connection.poll_connection(context);
         }
-        // The head comes out of the connection just polled, which holds the waker: this future needs none of its own.
+        // The head is read by the connection that was just polled and that holds the waker, so this future needs no waker.
         let no_waker = &mut Context::from_waker(Waker::noop());
         let head = ready!(self.sending.as_mut().poll(no_waker)).map_err(Box::new)?;
         let connection = self.connection.take().expect("the head comes once");
@@ -438,7 +438,7 @@ impl PooledBody {
         }
     }
 
-    /// The next frame of the body.
+    /// Polls for the next frame of the body.
     pub(super) fn poll_frame(
         &mut self,
         context: &mut Context<'_>,
@@ -447,11 +447,11 @@ impl PooledBody {
             return Pin::new(&mut self.incoming).poll_frame(context);
         };
         connection.poll_connection(context);
-        // As with the head: the connection just polled holds the waker.
+        // As for the head: the connection that was just polled holds the waker.
         let no_waker = &mut Context::from_waker(Waker::noop());
         let frame = Pin::new(&mut self.incoming).poll_frame(no_waker);
         match &frame {
-            // With a content-length the last frame is known to be the last.
+            // With a content-length, the last frame is recognised as the last.
             Poll::Ready(Some(Ok(_))) if self.incoming.is_end_stream() => self.return_connection(),
             Poll::Ready(None) => self.return_connection(),
             Poll::Ready(Some(Err(_))) => self.connection = None,
@@ -460,7 +460,7 @@ impl PooledBody {
         frame
     }
 
-    /// Returns the connection to the pool, or closes it after an error: the response is complete.
+    /// Returns the connection to the pool after a complete response, or closes it after an error response.
     fn return_connection(&mut self) {
         if let Some((connection, origin)) = self.connection.take()
             && !self.is_error
@@ -476,7 +476,7 @@ impl std::fmt::Debug for PooledBody {
     }
 }
 
-/// A request as HTTP/1.1 sends it: only the path in the first line, the host in a header.
+/// Converts a request to the form of HTTP/1.1: only the path in the first line, the host in a header.
 fn to_origin_form(
     mut request: Request<RequestBody>,
     uri: &Uri,
@@ -492,8 +492,8 @@ fn to_origin_form(
     request
 }
 
-/// The request, if the other side cannot have seen it and another connection may do better: a kept connection may have been
-/// closed meanwhile, a new one (`is_new`) has not.
+/// Returns the request if the server cannot have received it and a retry over another connection may succeed. That is so for a reused connection,
+/// which the server may have closed in the meantime, but not for a new one (`is_new`).
 fn request_to_retry(
     mut unsent: UnsentRequest,
     is_new: bool,

@@ -1,4 +1,4 @@
-//! POSTs to client-given URLs through the SSRF guard: webhooks.
+//! Sends POST requests to client-given URLs through the SSRF guard: webhooks.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::fetch_guarded::parse_url;
 use super::options::USER_AGENT as OUR_USER_AGENT;
 
 impl Client {
-    /// Checks that [`Client::post_guarded`] would connect to a URL now, within `limit`. A name that has no address yet is let through:
+    /// Checks that [`Client::post_guarded`] would connect to a URL at the moment, within `limit`. A name that has no address yet is accepted, because
     /// each POST checks again.
     ///
     /// # Errors
-    /// Why it would not.
+    /// Why it would not connect.
     pub async fn check_guarded_url(&self, url: &str, limit: Duration) -> Result<(), EgressError> {
         let url = parse_url(url)?;
         match timeout(limit, self.guarded.addresses(&url)).await {

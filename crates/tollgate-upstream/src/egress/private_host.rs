@@ -1,10 +1,10 @@
-//! Whether a host that the operator configured is on the operator's own network.
+//! Decides whether a host that the operator configured is on the operator's own network.
 
 use std::net::IpAddr;
 
 use super::ssrf_guard::is_public;
 
-/// Ends of names that public DNS does not have.
+/// Suffixes of names that public DNS does not contain.
 const PRIVATE_SUFFIXES: [&str; 12] = [
     ".localhost",
     ".local",
@@ -20,8 +20,8 @@ const PRIVATE_SUFFIXES: [&str; 12] = [
     ".test",
 ];
 
-/// Whether the host of `url` is a private address, or a name that only a private network resolves. A name of public DNS that leads to
-/// a private address is not found.
+/// Whether the host of `url` is a private address, or a name that only a private network resolves. False for a public DNS name that resolves to a
+/// private address.
 pub(crate) fn is_private_url(url: &str) -> bool {
     let host = url.parse::<http::Uri>().ok();
     let host = host.as_ref().and_then(http::Uri::host).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Requests to URLs that the operator configured: pooled connections, HTTP/1.1 and HTTP/2, timeouts, streamed bodies.
+//! Sends requests to URLs that the operator configured: pooled connections, HTTP/1.1 and HTTP/2, timeouts, streamed bodies.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -20,11 +20,11 @@ use super::streamed_body::RequestBody;
 /// Timeouts of one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Timeouts {
-    /// For a connection: DNS lookup, TCP and TLS together. `None` for the client's default.
+    /// The timeout for a connection: DNS lookup, TCP and TLS together. `None` for the client's default.
     pub connect: Option<Duration>,
-    /// From sending to the head of the response, including the time to connect.
+    /// The timeout from sending the request to the head of the response, including the time to connect.
     pub first_byte: Duration,
-    /// Between two chunks of the body.
+    /// The timeout between two chunks of the body.
     pub idle: Duration,
 }
 
@@ -59,9 +59,9 @@ impl Client {
 pub struct ResponseBody {
     body: PooledBody,
     idle: Duration,
-    /// Since when the next chunk is awaited, also by a [`ResponseBody::chunk`] that was dropped.
+    /// The time since when the next chunk is awaited, including by a [`ResponseBody::chunk`] that was dropped.
     waiting_since: Option<Instant>,
-    /// One timer for the whole body, reset only after it fired: chunks that arrive in time cost nothing.
+    /// One timer for the complete body, reset only after it fired, so that chunks which arrive in time cost nothing.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -101,7 +101,7 @@ impl ResponseBody {
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        // It may have been set for an earlier chunk: too early, never too late.
+        // The timer may have been set for an earlier chunk: it may fire too early, but never too late.
         while timer.as_mut().poll(context).is_ready() {
             if timer.deadline() >= deadline {
                 return Poll::Ready(());
@@ -111,13 +111,13 @@ impl ResponseBody {
         Poll::Pending
     }
 
-    /// The whole body, if it has at most `max` bytes.
+    /// The complete body, if it has at most `max` bytes.
     pub async fn collect(mut self, max: usize) -> Result<Bytes, EgressError> {
         let fits = |length: usize| match length > max {
             true => Err(EgressError::TooLarge { max: max as u64 }),
             false => Ok(()),
         };
-        // Most bodies are one chunk: no copy.
+        // Most bodies are one chunk, which is returned without a copy.
         let Some(first) = self.chunk().await? else {
             return Ok(Bytes::new());
         };
@@ -136,5 +136,5 @@ impl ResponseBody {
     }
 }
 
-/// Stands in for an idle timeout too large to add to an instant.
+/// Used instead of an idle timeout that is too large to add to an instant.
 const NO_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 /// Finds the addresses of a host name.
 #[async_trait]
 pub trait Resolve: Send + Sync {
-    /// All addresses of `host`, which is a name and never an address.
+    /// All addresses of `host`, which is always a name and not an address.
     async fn resolve(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

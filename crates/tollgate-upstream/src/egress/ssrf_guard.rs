@@ -1,4 +1,4 @@
-//! SSRF guard: which IP addresses a URL from a client (or from a provider's response) may lead to.
+//! SSRF guard: decides which IP addresses a URL from a client (or from a provider's response) may lead to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

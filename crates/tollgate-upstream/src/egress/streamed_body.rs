@@ -1,4 +1,4 @@
-//! Request bodies made of text and files, optionally in base64: files are read while they are sent, never held in memory.
+//! Request bodies that consist of text and files, optionally in base64: files are read while they are sent, never held in memory.
 
 use std::collections::VecDeque;
 use std::io;
@@ -63,12 +63,12 @@ impl BodyParts {
         self.parts.push_back(Part::Text(text));
     }
 
-    /// Appends the first `bytes` bytes of a file. Sending fails if the file is shorter by then.
+    /// Appends the first `bytes` bytes of a file. Sending fails if the file is shorter when it is read.
     pub fn file(&mut self, path: impl Into<PathBuf>, bytes: u64) {
         self.file_part(path, 0, bytes);
     }
 
-    /// Appends `bytes` bytes of a file from byte `first` on. Sending fails if the file is shorter by then.
+    /// Appends `bytes` bytes of a file from byte `first` on. Sending fails if the file is shorter when it is read.
     pub fn file_part(&mut self, path: impl Into<PathBuf>, first: u64, bytes: u64) {
         self.bytes += bytes;
         self.parts.push_back(Part::File {

@@ -1,4 +1,4 @@
-//! fal: images, videos and speech of any of its models through its queue, by configured mappings
+//! fal: images, videos and speech from any of fal's models through its queue, by configured mappings
 //! (<https://docs.fal.ai/model-apis/model-endpoints/queue>).
 
 mod models;
@@ -25,7 +25,7 @@ use crate::provider::{Attempt, EnvironmentChannel, Link, Provider, Settings};
 pub(crate) const BASE_URL: &str = "https://queue.fal.run";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum size of an output in bytes: it holds only links, but some models add much more.
+/// Maximum size of an output in bytes: it contains only links, but some models add much more.
 const MAX_OUTPUT_BYTES: usize = 16 * 1024 * 1024;
 
 /// Checks the options of a channel's models.
@@ -33,7 +33,7 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     mapped::check(channel, PRESETS)
 }
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["FAL_KEY", "FAL_API_KEY"],
     base_url: None,
@@ -121,7 +121,7 @@ impl MappedQueue for Fal {
         let urls = RequestUrls::from_job_id(provider_job_id).absolute(&self.base);
         let request = HttpRequest::without_body(Method::PUT, &urls.cancel);
         let response = self.send(request, key).await?;
-        // 400: it has ended already. 404: it is unknown.
+        // 400: the request has ended already. 404: it is unknown.
         match response.status.as_u16() {
             200..=299 | 400 | 404 => Ok(()),
             _ => Err(response::response_error(&self.client, &response)),

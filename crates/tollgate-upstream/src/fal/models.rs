@@ -1,16 +1,15 @@
-//! Presets: the input fields of fal's well-known models.
+//! Presets of the input fields of fal's well-known models.
 //!
-//! Each preset names where its id, every field and every value were read, on 21 November 2026: `types` is
-//! `libs/client/src/types/endpoints.ts` of the repository `fal-ai/fal-js` at 381105e (2 August 2026), which fal makes of its
-//! endpoints' schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of `GoRenku/studio` at 6b91dfb (21 August 2026),
-//! the schemas themselves, which tell the bounds of numbers too. Nothing has been run against fal itself. A channel's entry
-//! can configure other fields.
+//! Each preset names the source from which its id, every field and every value were read, on 21 November 2026: `types` is
+//! `libs/client/src/types/endpoints.ts` of the repository `fal-ai/fal-js` at 381105e (2 August 2026), which fal generates from its endpoints'
+//! schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of `GoRenku/studio` at 6b91dfb (21 August 2026), the schemas themselves, which
+//! contain the bounds of numbers too. The presets were not tested against fal itself. A channel's entry can configure other fields.
 //!
-//! `fal-ai/imagen4/preview` and `fal-ai/bytedance/seedance/v1/lite` left those types in August 2026: they are not built in.
+//! `fal-ai/imagen4/preview` and `fal-ai/bytedance/seedance/v1/lite` were removed from those types in August 2026: they are not built in.
 
 use crate::mapped::Preset;
 
-/// Options of well-known models.
+/// The input fields of well-known models.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
         // types: BytedanceSeedanceV1ProFast{Text,Image}ToVideoInput; studio: video/bytedance-seedance-v1-pro-fast-*.json.
@@ -25,8 +24,8 @@ pub(super) static PRESETS: &[Preset] = &[
             "with_images": { "upstream": "fal-ai/bytedance/seedance/v1/pro/fast/image-to-video" } }"#,
     },
     Preset {
-        // types: BytedanceSeedanceV1ProTextToVideoInput. From text only: fal has redirected pro/image-to-video to pro fast,
-        // which ignores the last frame (types: SeedanceImageToVideoInput).
+        // types: BytedanceSeedanceV1ProTextToVideoInput. Text to video only: fal has redirected pro/image-to-video to pro fast, which ignores the
+        // last frame (types: SeedanceImageToVideoInput).
         id: "fal-ai/bytedance/seedance/v1/pro/text-to-video",
         serves: &["seedance-1.0-pro"],
         options: r#"{ "input": {
@@ -37,8 +36,8 @@ pub(super) static PRESETS: &[Preset] = &[
             "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
-        // types: BytedanceSeedreamV45{TextToImage,Edit}Input; studio: image/bytedance-seedream-v4-5-*.json. More than one of
-        // `max_images` asks for a group, as `n` above 1 does.
+        // types: BytedanceSeedreamV45{TextToImage,Edit}Input; studio: image/bytedance-seedream-v4-5-*.json. A value of `max_images` above 1 requests
+        // a group, as `n` above 1 does.
         id: "fal-ai/bytedance/seedream/v4.5/text-to-image",
         serves: &[
             "doubao-seedance-4-5",

@@ -1,4 +1,4 @@
-//! The three URLs of a request in fal's queue: status, response and cancellation, as its submission returned them.
+//! The URLs of status, response and cancellation of a request in fal's queue, as fal returned them for the submission.
 
 use url::Url;
 
@@ -19,8 +19,8 @@ impl RequestUrls {
         }
     }
 
-    /// The URLs as paths relative to `base`. The key is only sent to the configured base, whatever origin the response names;
-    /// a base with a path of its own (a proxy) keeps it.
+    /// The URLs as paths relative to `base`. The key is sent only to the configured base, whatever origin the response names; a base with a path (a
+    /// proxy) keeps its path.
     pub(super) fn relative_to(self, base: &str) -> Self {
         let base = Url::parse(base).ok();
         self.map(|text| {
@@ -45,7 +45,7 @@ impl RequestUrls {
         self.map(|path| [base, &path].concat())
     }
 
-    /// The provider job id: the response's path alone if the others are derived from it as usual.
+    /// The provider job id: only the response's path if the other paths are derived from it in the usual way.
     pub(super) fn to_job_id(&self) -> String {
         if *self == Self::from_response_path(&self.response) {
             return self.response.clone();

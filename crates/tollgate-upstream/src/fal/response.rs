@@ -7,9 +7,9 @@ use crate::adapter::{HttpResponse, ProviderClient, classify_error, missing_job_i
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::mapped::JobState;
 
-/// Error types of the safety system.
+/// Types of errors of the safety system.
 const MODERATION_TYPES: &[&str] = &["content_policy_violation"];
-/// Error types of failures on fal's side, besides all that begin with `runner_`.
+/// Types of errors on fal's side, in addition to all that begin with `runner_`.
 const SERVER_ERROR_TYPES: &[&str] = &[
     "internal_server_error",
     "internal_error",
@@ -19,9 +19,9 @@ const SERVER_ERROR_TYPES: &[&str] = &[
     "downstream_service_error",
     "downstream_service_unavailable",
 ];
-/// Words in the message of a 403 about used-up credit.
+/// Words in the message of a 403 that mean used-up credit.
 const QUOTA_WORDS: &[&str] = &["balance", "locked"];
-/// A header that only responses from behind the front proxy have.
+/// A header that is missing in responses of fal's front proxy itself.
 const REQUEST_ID: &str = "x-fal-request-id";
 
 /// The URLs of an accepted request.
@@ -47,7 +47,7 @@ pub(super) fn parse_submission(
     }
 }
 
-/// The state in a status response. `None` if the request has finished: then its output, or error, is to be fetched.
+/// The state in a status response. `None` if the request has finished and its output, or error, must be fetched.
 pub(super) fn parse_status(
     client: &ProviderClient,
     response: &HttpResponse,
@@ -78,8 +78,8 @@ pub(super) fn parse_status(
     })
 }
 
-/// The state in an output response. A response that says that the request is still in progress is pending, whatever the
-/// status was.
+/// The state in an output response. If the response states that the request is still in progress, the state is pending, whatever the status response
+/// was.
 pub(super) fn parse_output(
     client: &ProviderClient,
     response: &HttpResponse,
@@ -94,7 +94,7 @@ pub(super) fn parse_output(
     let error = response_error(client, response);
     let is_proxy = !response.headers.contains_key(REQUEST_ID);
     match (response.status.as_u16(), error.kind) {
-        // Fetching the output failed, not the request.
+        // Fetching the output failed; the request itself did not.
         (502..=504, _) if is_proxy => Err(error),
         (200..=299, _) => Err(error),
         (

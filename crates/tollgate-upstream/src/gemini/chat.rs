@@ -1,4 +1,4 @@
-//! Chat: `generateContent` and `streamGenerateContent`.
+//! Chats through `generateContent` and `streamGenerateContent`.
 
 use async_trait::async_trait;
 use tollgate_chat::Format;
@@ -41,7 +41,7 @@ impl ChatProvider for Gemini {
     }
 }
 
-/// The error of a chat without a token.
+/// The error of a chat for which no access token could be fetched.
 fn chat_error(error: &ProviderError) -> ProviderError {
     let kind = match error.kind {
         UpstreamErrorKind::KeyRejected => UpstreamErrorKind::KeyRejected,

@@ -1,4 +1,4 @@
-//! The client of one channel.
+//! The HTTP client of one channel of Google's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// Characters of a model id that are not encoded; the slash is for `tunedModels/x`.
+/// The characters of a model id that are percent-encoded; the slash of `tunedModels/x` is not.
 const ID: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -23,7 +23,7 @@ const ID: &AsciiSet = &NON_ALPHANUMERIC
 
 /// A 4K image after a search takes minutes.
 pub(super) const IMAGE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum size of a response with images: a 4K PNG has about 25 MB; drafts and signatures come beside it.
+/// Maximum size of a response with images: a 4K PNG has about 25 MB, and the response may contain drafts and signatures too.
 pub(super) const MAX_IMAGE_BYTES: usize = 96 * 1024 * 1024;
 
 pub(super) struct Gemini {
@@ -46,7 +46,7 @@ impl Gemini {
         [&self.endpoint.base, model_path(model).as_str(), ":", method].concat()
     }
 
-    /// The request with the key's credentials.
+    /// Adds the key's credentials to the request.
     pub(super) async fn authorized(
         &self,
         request: HttpRequest,

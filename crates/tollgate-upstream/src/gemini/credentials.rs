@@ -12,7 +12,7 @@ use crate::adapter::{self, ProviderClient};
 use crate::channel::Channel;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// Never the query's `key`: URLs end up in logs.
+/// The header for an API key. The query parameter `key` is never used, because URLs end up in logs.
 const KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
 /// A channel's keys as headers.
@@ -80,7 +80,7 @@ impl Access {
 /// Checks that a channel's keys are of the kind that its surface accepts.
 ///
 /// # Errors
-/// A sentence that says which key is not, without any part of the key.
+/// A sentence that states which key is of the wrong kind, without any part of the key.
 pub(super) fn check(channel: &Channel, surface: Surface) -> Result<(), String> {
     for (at, key) in channel.api_keys.iter().enumerate() {
         if !service_account::is_document(key) {

@@ -21,7 +21,7 @@ const UNSAFE: &[&str] = &[
     "blocked by our content",
 ];
 
-/// The error of a response that is no success.
+/// The error of a response that is not a success.
 pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -> ProviderError {
     let status = response.status.as_u16();
     let body = GenerateContent.read_error(status, &response.body);
@@ -33,7 +33,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
     provider_error
 }
 
-/// The error of a failed operation, which has a status of gRPC and a message.
+/// The error of a failed operation, which contains a gRPC status and a message.
 pub(super) fn operation_error(client: &ProviderClient, error: &Value) -> ProviderError {
     use UpstreamErrorKind::{
         Failed, KeyRejected, ModelNotFound, Moderated, RateLimited, Rejected, Unavailable,
@@ -68,12 +68,12 @@ fn classify(status: u16, code: &str, message: &str, error: &Value) -> UpstreamEr
         400 if kind == UpstreamErrorKind::Rejected && is_unsafe(message) => {
             UpstreamErrorKind::Moderated
         }
-        // Something about the project that the client cannot change.
+        // A problem of the project that the client cannot change.
         400 if kind == UpstreamErrorKind::Rejected && code == "FAILED_PRECONDITION" => {
             UpstreamErrorKind::UnsupportedByChannel
         }
         403 if has_detail(error, "reason", "BILLING") => UpstreamErrorKind::QuotaExhausted,
-        // A quota per minute is soon free again, one per day is not.
+        // A quota per minute is soon available again, a quota per day is not.
         429 if has_detail(error, "quotaId", "PerDay") => UpstreamErrorKind::QuotaExhausted,
         499 => UpstreamErrorKind::Unavailable,
         _ => kind,
@@ -85,7 +85,7 @@ fn is_unsafe(message: &str) -> bool {
     UNSAFE.iter().any(|phrase| message.contains(phrase))
 }
 
-/// Whether anywhere in the error's details a member `name` holds `part`.
+/// Whether the error's details contain, at any depth, a member `name` whose value contains `part`.
 fn has_detail(error: &Value, name: &str, part: &str) -> bool {
     match error {
         Value::Object(members) => members.iter().any(|(key, value)| {

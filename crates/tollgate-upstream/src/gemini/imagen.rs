@@ -1,4 +1,4 @@
-//! Imagen images from text, by `predict`.
+//! Generates images from text with Imagen, by `predict`.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) fn is_imagen(model: &str) -> bool {
 }
 
 impl Gemini {
-    /// One image.
+    /// Generates one image.
     pub(super) async fn imagen(
         &self,
         call: &ImageCall<'_>,
@@ -54,7 +54,7 @@ impl Gemini {
         self.prediction(&parsed)
     }
 
-    /// The image, or the error of a filtered one, which has a reason in place of its bytes, or is missing.
+    /// The image, or the error of a filtered one: it has a reason instead of bytes, or is missing.
     fn prediction(&self, parsed: &ParsedResponse) -> Result<Bytes, ProviderError> {
         let json = parsed.answer.json();
         if !json.is_object() {
@@ -82,7 +82,7 @@ pub(super) fn ratio(job: &ImageJob) -> Option<&'static str> {
     adapter::nearest_ratio(job.size.ratio.as_deref(), job.size.pixels, RATIOS)
 }
 
-/// The request's body. It requests the reason of a filtered image.
+/// The request body. It requests the reason for a filtered image.
 fn body(call: &ImageCall<'_>) -> Value {
     let mut parameters = json!({ "sampleCount": 1, "includeRaiReason": true });
     if let Some(ratio) = ratio(call.job) {

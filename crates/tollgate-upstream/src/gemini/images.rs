@@ -1,4 +1,4 @@
-//! Images of Gemini's own image models, by `generateContent`: one image per call.
+//! Generates images with Gemini's own image models, by `generateContent`: one image per call.
 //! <https://ai.google.dev/gemini-api/docs/image-generation>
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ use crate::adapter::{
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{ImageCall, ImageProvider, ResultData, Started};
 
-/// Images, drafts among them, and the signatures of thoughts, which are as long.
+/// The members that are decoded as files: images, including drafts, and the signatures of thoughts, which are as long.
 const FILES: &[&str] = &["data", "thoughtSignature"];
 
 const FAMILIES: &[&str] = &[
@@ -32,7 +32,7 @@ const RATIOS: &[&str] = &[
     "1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9", "1:4", "4:1", "1:8",
     "8:1",
 ];
-/// How many of them the other generations support.
+/// The number of those ratios that the other generations support.
 const USUAL_RATIOS: usize = 10;
 
 #[async_trait]
@@ -99,7 +99,7 @@ impl Gemini {
         self.first_image(&parsed, call.attempt.failed_attempts)
     }
 
-    /// The first image that is no draft, or why there is none.
+    /// The first image that is not a draft, or the error if there is none.
     fn first_image(
         &self,
         parsed: &ParsedResponse,
@@ -151,7 +151,7 @@ fn blocked_prompt(reason: &str) -> ProviderError {
     )
 }
 
-/// The error of a response without an image. A model that gives no reason may generate one at the next attempt.
+/// The error of a response without an image. If the model states no reason, it may generate an image at the next attempt.
 fn missing_image_error(reason: &str, failed_attempts: u32) -> ProviderError {
     let is_moderated = matches!(
         reason,
@@ -172,7 +172,7 @@ fn missing_image_error(reason: &str, failed_attempts: u32) -> ProviderError {
     ProviderError::new(kind, format!("the upstream {what} ({reason})"))
 }
 
-/// The request's body. The images come before the text.
+/// The request body. The images precede the text.
 fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     let job = call.job;
     let images = call.references.iter().map(|file| {
@@ -190,7 +190,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     }
     let flag = |name: &str| job.extra.get(name) == Some(&Value::Bool(true));
     let searches = flag("engine_search");
-    // The results of a search are text.
+    // The results of a search are text, so text must be allowed too.
     let modalities = if searches {
         json!(["TEXT", "IMAGE"])
     } else {
@@ -210,7 +210,7 @@ fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
     body
 }
 
-/// How the request differs from the job.
+/// The differences between the request and the job.
 fn adjustments(job: &ImageJob, model: &str) -> Adjustments {
     let is_imagen = imagen::is_imagen(model);
     let supported: &[&str] = if is_imagen {
@@ -248,7 +248,7 @@ fn has_usual_ratios(model: &str) -> bool {
     model.contains("2.5-flash-image") || model.contains("3-pro-image")
 }
 
-/// The tier as Google writes it; 2.5 has one only and refuses the field.
+/// The tier as Google writes it. Generation 2.5 has only one tier and rejects the field.
 fn image_size<'a>(tier: Option<&'a str>, model: &str) -> Option<&'a str> {
     if model.contains("2.5-flash-image") {
         return None;

@@ -24,7 +24,7 @@ use crate::provider::{EnvironmentChannel, Provider, Settings};
 pub(crate) use self::field_support::FIELD_SUPPORT;
 pub(crate) use self::platform::base_url;
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
     base_url: None,

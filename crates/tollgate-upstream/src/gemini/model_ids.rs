@@ -1,7 +1,7 @@
-//! What Google calls the catalogue's models of images and videos, on its two surfaces.
+//! Google's ids of the catalogue's image and video models, on its two surfaces.
 //!
-//! Ids as of November 2026, from the changelog and the models pages of ai.google.dev and from the official SDK. Old ones are
-//! shut down: a channel that names the upstream's id itself does not use this table.
+//! Ids as of November 2026, from the changelog and the models pages of ai.google.dev and from the official SDK. Google shuts down old ids: a channel
+//! that configures the upstream's id itself does not use this table.
 
 use super::platform::Surface;
 use crate::channel::ChannelModel;
@@ -22,13 +22,13 @@ const TABLE: &[Row] = &[
     ),
     same("gemini-3-pro-image-preview", "gemini-3-pro-image"),
     same("gemini-3-pro-image-preview-official", "gemini-3-pro-image"),
-    // Imagen left the Developer API on 17 August 2026; Google names this as its successor there.
+    // Imagen was removed from the Developer API on 17 August 2026; Google names this model as its successor there.
     (
         "imagen-4.0-partner",
         "gemini-3.1-flash-image",
         "imagen-4.0-generate-001",
     ),
-    // Veo left the Developer API in November 2026; compatible servers still have it.
+    // Veo was removed from the Developer API in November 2026; compatible servers still have it.
     (
         "veo-3.1-flash",
         "veo-3.1-fast-generate-preview",
@@ -45,7 +45,7 @@ const fn same(name: &'static str, id: &'static str) -> Row {
     (name, id, id)
 }
 
-/// Google's id for `model`: the configured one, or the table's where the configuration just repeats the catalogue's.
+/// Google's id for `model`: the configured one, or the table's if the configuration only repeats the catalogue's id.
 pub(super) fn id(model: &ChannelModel, surface: Surface) -> &str {
     if model.upstream != model.name {
         return &model.upstream;

@@ -1,4 +1,4 @@
-//! What each generation of Gemini chat models supports and rejects.
+//! The capabilities of each generation of Gemini chat models.
 
 use tollgate_chat::hub::{
     Effort, ModelCapabilities, Reasoning, ReasoningControl, SearchWithFunctions,
@@ -6,18 +6,18 @@ use tollgate_chat::hub::{
 
 use crate::chat::ChatModel;
 
-/// The suffix of our own ids for thinking.
+/// The suffix of the gateway's own model ids that enable thinking.
 const THINKING: &str = "-thinking";
 
-/// Major number times 100 and minor number: `gemini-2.5-flash-lite` is 205.
+/// The major version times 100 plus the minor version: `gemini-2.5-flash-lite` is 205.
 type Generation = u32;
 
-/// What is known of a model by its id.
+/// The properties of a model, derived from its id.
 pub(super) fn model(id: &str) -> ChatModel {
     let client = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
     let reasoning = client.map(|_| Reasoning {
         effort: Some(Effort::Medium),
-        // The client did not ask to see it.
+        // The client did not request to see the thoughts.
         display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
@@ -35,7 +35,7 @@ fn is_gemini(id: &str) -> bool {
 
 fn traits(id: &str) -> ModelCapabilities {
     if !is_gemini(id) {
-        // Gemma, tuned models: what they can is what the oldest can.
+        // Gemma and tuned models are assumed to support what the oldest Gemini models support.
         return of(200, id);
     }
     of(generation(id), id)
@@ -49,7 +49,7 @@ fn of(generation: Generation, id: &str) -> ModelCapabilities {
         },
         context_window: context_window(generation, id),
         thinking: thinking(generation, id),
-        // Before 2.5 only the older dialect of schemas.
+        // Models before 2.5 support only the older dialect of schemas.
         supports_json_schema: generation >= 205,
         supports_tools_with_json: generation >= 300,
         search_with_functions: match generation {
@@ -62,7 +62,7 @@ fn of(generation: Generation, id: &str) -> ModelCapabilities {
     }
 }
 
-/// In tokens. `None` if it is not known. <https://ai.google.dev/gemini-api/docs/models>
+/// The context window in tokens. `None` if it is not known. <https://ai.google.dev/gemini-api/docs/models>
 fn context_window(generation: Generation, id: &str) -> Option<u64> {
     match generation {
         _ if !is_gemini(id) => None,
@@ -94,7 +94,7 @@ fn thinking(generation: Generation, id: &str) -> ReasoningControl {
     }
 }
 
-/// The first two numbers of an id. One without any (`gemini-flash-latest`) is the newest.
+/// The first two numbers of an id. An id without numbers (`gemini-flash-latest`) counts as the newest generation.
 fn generation(id: &str) -> Generation {
     let mut numbers = id
         .split(|c: char| !c.is_ascii_alphanumeric())

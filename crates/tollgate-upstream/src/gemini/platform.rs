@@ -1,5 +1,5 @@
-//! Google's two platforms: the Developer API, and the Agent Platform (Vertex AI until 2026), which serves the same models under
-//! other paths and with other credentials.
+//! Google's two platforms: the Developer API, and the Agent Platform (Vertex AI until 2026), which serves the same models under other paths and with
+//! other credentials.
 
 use serde_json::Value;
 use url::Url;
@@ -8,18 +8,18 @@ use super::service_account;
 use crate::channel::{Channel, known_options};
 
 const DEVELOPER: &str = "https://generativelanguage.googleapis.com";
-/// The version that has tools, system instructions and thinking.
+/// The API version that supports tools, system instructions and thinking.
 const VERSION: &str = "v1beta";
-/// What every path of the Agent Platform holds before its models.
+/// The part of every path of the Agent Platform before its models.
 const PUBLISHER: &str = "/publishers/google";
 const LOCATION: &str = "us-central1";
 
-/// Which of Google's two surfaces it is.
+/// One of Google's two surfaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Surface {
-    /// Keys of AI Studio.
+    /// The Developer API, with API keys of AI Studio.
     Developer,
-    /// OAuth tokens.
+    /// The Agent Platform, with OAuth tokens.
     AgentPlatform,
 }
 
@@ -104,7 +104,7 @@ fn agent_platform(channel: &Channel, base_url: Option<&str>) -> Result<String, S
     Ok(base)
 }
 
-/// A text option: a part of a host or path, so letters, digits and `-_.:` only.
+/// A text option: it becomes a part of a host or path, so only letters, digits and `-_.:` are allowed.
 fn text<'a>(channel: &'a Channel, name: &str) -> Result<Option<&'a str>, String> {
     let Some(value) = channel.options.get(name) else {
         return Ok(None);

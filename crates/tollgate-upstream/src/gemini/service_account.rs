@@ -21,12 +21,12 @@ use crate::channel::Channel;
 use crate::egress::BodyParts;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// The scope of a token: all that the account may do.
+/// The scope of a token: everything that the account is allowed to do.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
 const TOKEN_URI: &str = "https://oauth2.googleapis.com/token";
-/// The maximum that Google grants.
+/// The longest validity of a token that Google grants.
 const MAX_TTL: Duration = Duration::from_secs(3_600);
-/// A token is not used in this time before it expires: a request takes a while to arrive.
+/// A token is not used for this long before it expires: a request takes a while to arrive.
 const MARGIN: Duration = Duration::from_secs(300);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -38,17 +38,17 @@ pub(super) struct Account {
     key_id: Option<String>,
     token_uri: String,
     signer: RsaKeyPair,
-    /// Held while a token is fetched, so that it is fetched once.
+    /// The current token. Locked while a token is fetched, so that concurrent requests fetch only one.
     token: Mutex<Option<Token>>,
 }
 
 struct Token {
-    /// With `Bearer`.
+    /// The header's value, with `Bearer`.
     header: HeaderValue,
     until: Instant,
 }
 
-/// Whether a channel's key is the JSON of a key file and no token.
+/// Whether a channel's key is the JSON of a key file rather than a token.
 pub(super) fn is_document(key: &Secret) -> bool {
     key.expose().trim_start().starts_with('{')
 }
@@ -66,7 +66,7 @@ impl Account {
     /// Parses a key file.
     ///
     /// # Errors
-    /// A sentence that says what is invalid, without any part of the key.
+    /// A sentence that states what is invalid, without any part of the key.
     pub(super) fn parse(key: &Secret) -> Result<Self, String> {
         let document: Value = serde_json::from_str(key.expose())
             .map_err(|_| "the key begins with { but is no JSON".to_owned())?;
@@ -95,7 +95,7 @@ impl Account {
         })
     }
 
-    /// Whether it was parsed from that key.
+    /// Whether the account was parsed from that key.
     pub(super) fn has_key(&self, key: &Secret) -> bool {
         self.key == *key
     }
@@ -115,7 +115,7 @@ impl Account {
         Ok(header)
     }
 
-    /// Discards the token: the next call fetches another.
+    /// Discards the token, so that the next call fetches another.
     pub(super) async fn discard_token(&self) {
         *self.token.lock().await = None;
     }
@@ -187,7 +187,7 @@ impl Account {
     }
 }
 
-/// `{error, error_description}`: the account is gone or disabled, its key revoked, our clock wrong.
+/// `{error, error_description}`: the account was deleted or disabled, its key was revoked, or the gateway's clock is wrong.
 fn response_error(client: &ProviderClient, response: &HttpResponse, json: &Value) -> ProviderError {
     let text = |name: &str| json[name].as_str().unwrap_or_default();
     let status = response.status.as_u16();

@@ -1,4 +1,4 @@
-//! Veo videos: Google's long-running operations.
+//! Generates videos with Veo, by Google's long-running operations.
 //! <https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/veo-video-generation>
 
 use std::time::Duration;
@@ -22,14 +22,14 @@ use crate::provider::{
 };
 
 const SUBMIT: Duration = Duration::from_secs(60);
-/// Also between the chunks of a response that contains the video.
+/// The timeout of a poll, also between the chunks of a response that contains the video.
 const POLL: Duration = Duration::from_secs(30);
 
 /// The fields of a response that contain the video itself.
 const FILES: &[&str] = &["bytesBase64Encoded", "encodedVideo"];
 const RATIOS: &[&str] = &["16:9", "9:16"];
 const FAMILY: &str = "veo-3.1";
-/// The fields that are supported beside those of all jobs; on the Developer API only the first two.
+/// The fields that are supported in addition to those of all jobs; on the Developer API only the first two.
 const SUPPORTED_FIELDS: &[&str] = &[
     "negative_prompt",
     "person_generation",
@@ -92,13 +92,13 @@ impl Queue for Gemini {
         self.access
             .discard_if_rejected(call.key, Some(status))
             .await;
-        // An operation that the provider no longer knows has ended.
+        // An operation that is unknown to the provider has ended.
         poll_error(errors::response_error(&self.client, &response))
     }
 }
 
 impl Gemini {
-    /// The request that polls an operation, which differs between the surfaces.
+    /// The request that polls an operation; it differs between the surfaces.
     fn poll_request(&self, call: &QueueCall<'_>) -> Result<HttpRequest, ProviderError> {
         let name = call.provider_job_id;
         if !is_operation(name) {
@@ -168,7 +168,7 @@ impl Gemini {
     }
 }
 
-/// `models/M/operations/ID` or `projects/…/models/M/operations/ID`: it becomes a part of a path.
+/// Whether the name is `models/M/operations/ID` or `projects/…/models/M/operations/ID`: it becomes a part of a path.
 fn is_operation(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
     let is_part =
@@ -176,14 +176,14 @@ fn is_operation(name: &str) -> bool {
     name.len() <= 1_000 && name.contains("operations/") && name.split('/').all(is_part)
 }
 
-/// The model that an operation's name holds.
+/// The model in an operation's name.
 fn operation_model(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("models/")?;
     let (model, _) = rest.split_once("/operations/")?;
     Some(model)
 }
 
-/// The request's body. Only the Agent Platform supports seed and sound: the Developer API rejects them.
+/// The request body. Only the Agent Platform supports seed and audio: the Developer API rejects them.
 fn body(
     job: &VideoJob,
     images: &[InputFile],
@@ -230,7 +230,7 @@ fn body(
     (body, changes)
 }
 
-/// Which people may appear. With a first frame the Developer API allows no more than adults.
+/// Which people may appear in the video. With a first frame the Developer API allows no more than adults.
 fn allowed_people(requested: &str, surface: Surface, has_image: bool) -> &str {
     match (requested, surface) {
         ("allow_all", Surface::Developer) if has_image => "allow_adult",

@@ -14,13 +14,13 @@ use tollgate_core::Secret;
 
 /// How long a token is valid, in seconds.
 const TTL_SECONDS: i64 = 1800;
-/// How many seconds before now a token becomes valid: clocks differ.
+/// A token is valid from this many seconds before its creation, because clocks differ.
 const CLOCK_TOLERANCE: i64 = 5;
 
-/// Signs tokens by the provider's clock, as far as it is known.
+/// Signs tokens with the time of the provider's clock, as far as that is known.
 #[derive(Default)]
 pub(super) struct Signer {
-    /// By how many seconds the provider's clock is ahead of ours.
+    /// How many seconds the provider's clock is ahead of the gateway's.
     ahead: AtomicI64,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn pair(key: &Secret) -> Option<(&str, &str)> {
 }
 
 impl Signer {
-    /// The value of the header after `Bearer `.
+    /// The value of the header `authorization` after `Bearer `.
     pub(super) fn bearer(&self, key: &Secret) -> Secret {
         match pair(key) {
             Some((access, secret)) => {
@@ -42,7 +42,7 @@ impl Signer {
         }
     }
 
-    /// Sets the clock by the date of a response that rejects a token as too old or too new. Returns whether that changed it.
+    /// Adjusts the clock to the date of a response that rejects a token as too old or too new. Returns whether that changed the clock.
     pub(super) fn set_clock(&self, headers: &HeaderMap) -> bool {
         let date = headers.get(DATE).and_then(|value| value.to_str().ok());
         let Some(date) = date.and_then(|text| httpdate::parse_http_date(text).ok()) else {

@@ -1,4 +1,4 @@
-//! The client of one channel.
+//! The HTTP client of one Kling channel.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::channel::Channel;
 use crate::egress;
 use crate::error::ProviderError;
 
-/// The site outside China. Keys of one site are unknown to the other.
+/// The base URL of the site outside China. A key is valid at one site only.
 pub(crate) const BASE_URL: &str = "https://api-singapore.klingai.com";
-/// A token that is not valid yet, or not any more: clocks differ.
+/// Codes for a token that is not valid yet, or no longer valid: clocks differ.
 const CLOCK_CODES: [i64; 2] = [1003, 1004];
 
 pub(super) struct Kling {
     pub(super) client: Arc<ProviderClient>,
-    /// Without a slash at its end.
+    /// The base URL, without a slash at its end.
     pub(super) base: String,
     pub(super) signer: Signer,
     pub(super) voices: Voices,
@@ -47,7 +47,7 @@ impl Kling {
         errors::data(&self.client, &response)
     }
 
-    /// The same with a request that creates something.
+    /// Sends a request that creates something; returns the `data` of the response.
     pub(super) async fn create(
         &self,
         key: Option<&Secret>,
@@ -58,7 +58,7 @@ impl Kling {
             .map_err(|error| missing_job_id_error(&response, error))
     }
 
-    /// Sends a request, and once more if only the clock of its token was wrong.
+    /// Sends a request, and retries it once if only the time of its token was wrong.
     pub(super) async fn send(
         &self,
         key: Option<&Secret>,

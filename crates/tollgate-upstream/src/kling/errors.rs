@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::adapter::{HttpResponse, ProviderClient, classify_error};
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// Phrases in the message of a task whose content was rejected. A task has no code, and the only reason that
-/// the documents name is "the content risk control of the platform".
+/// Phrases in the message of a task whose content was rejected. A task has no code, and the only reason in the documentation is "the content risk
+/// control of the platform".
 const MODERATED_PHRASES: &[&str] = &[
     "risk control",
     "sensitive",
@@ -26,8 +26,8 @@ const IMAGE_PHRASES: &[&str] = &[
     "image pixel is invalid",
     "the resolution or aspect ratio of the input image is invalid",
 ];
-/// Phrases about a fault of the provider's own: those of its codes 5000 to 5002, 1302 and 1303 (the last of which
-/// users report as the end of a task too), and those that suggest another attempt.
+/// Phrases about the provider's own faults: those of its codes 5000 to 5002, 1302 and 1303 (users report the last also as the end of a task), and
+/// phrases that suggest another attempt.
 const PROVIDER_FAULT_PHRASES: &[&str] = &[
     "internal error",
     "internal timeout",
@@ -66,9 +66,9 @@ fn classify_code(code: i64) -> Option<UpstreamErrorKind> {
         UnsupportedByChannel,
     };
     Some(match code {
-        // 1304: this machine's address is not on the account's list.
+        // 1304: the IP address of this machine is not on the account's list.
         1000..=1004 | 1304 => KeyRejected,
-        // With HTTP 429, but waiting does not help.
+        // Has HTTP status 429, but waiting does not help.
         1100..=1102 => QuotaExhausted,
         1103 | 1203 => ModelNotFound,
         1200 | 1201 => Rejected,
@@ -80,7 +80,7 @@ fn classify_code(code: i64) -> Option<UpstreamErrorKind> {
     })
 }
 
-/// The error of a failed task. One whose message says nothing certain is final: another attempt would be charged again.
+/// The error of a failed task. If the message is ambiguous, the error is final, because another attempt would be charged again.
 pub(super) fn task_error(client: &ProviderClient, message: &str) -> ProviderError {
     client.task_error(classify_message(message), message)
 }
@@ -88,7 +88,7 @@ pub(super) fn task_error(client: &ProviderClient, message: &str) -> ProviderErro
 fn classify_message(message: &str) -> UpstreamErrorKind {
     let message = message.to_lowercase();
     let has_phrase = |list: &[&str]| list.iter().any(|phrase| message.contains(phrase));
-    // A message about the content may suggest another attempt with another prompt.
+    // A message about the content may suggest another attempt with another prompt, so this is checked first.
     if has_phrase(MODERATED_PHRASES) {
         UpstreamErrorKind::Moderated
     } else if has_phrase(IMAGE_PHRASES) {

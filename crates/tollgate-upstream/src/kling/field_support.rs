@@ -1,4 +1,4 @@
-//! What becomes of the fields of each family.
+//! Lists which request fields of each family are supported.
 
 use crate::provider::FieldSupport;
 

@@ -1,4 +1,4 @@
-//! Kling: speech, returned within the call, and videos, as tasks in its queue.
+//! Kling: speech, returned in the response, and videos, as tasks in its queue.
 
 mod auth;
 mod client;
@@ -28,7 +28,7 @@ pub(crate) use client::BASE_URL;
 pub(crate) use field_support::FIELD_SUPPORT;
 pub(crate) use options::check;
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["KLING_API_KEY"],
     base_url: None,

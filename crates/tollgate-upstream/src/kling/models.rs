@@ -1,14 +1,14 @@
-//! Kling's models of videos: their names in the two kinds of APIs, and what they support
+//! Kling's video models: their names in the two kinds of APIs, and their capabilities
 //! (kling.ai › document-api › guides › capability map › video, 2026).
 
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-/// A resolution.
+/// A resolution tier.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tier {
-    /// Its name in requests and in the newer APIs.
+    /// The tier's name in requests and in the newer APIs.
     pub(super) name: &'static str,
-    /// The older APIs' `mode` for it; `None` if the model has only one.
+    /// The value of the older APIs' `mode` for the tier; `None` if the model has only one tier.
     pub(super) mode: Option<&'static str>,
 }
 
@@ -17,19 +17,19 @@ pub(super) struct Tier {
 pub(super) enum LastFrame {
     Never,
     Always,
-    /// At the highest tier, and in silence.
+    /// At the highest tier, and without audio.
     AtBest,
     /// In videos of five seconds.
     InShortVideos,
 }
 
-/// When a model generates sound.
+/// When a model generates audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sound {
     Never,
     /// If it is requested.
     Wanted,
-    /// Always: there is no field for it.
+    /// Always; the API has no field for it.
     Always,
     /// At the highest tier.
     AtBest,
@@ -40,31 +40,31 @@ pub(super) enum Sound {
 pub(super) struct Capabilities {
     /// Whether it generates videos from text alone. All models generate them from images.
     pub(super) from_text: bool,
-    /// Seconds that a video may last.
+    /// The lengths of videos in seconds.
     pub(super) seconds: &'static [u32],
-    /// Its tiers, the lowest first.
+    /// The model's tiers, the lowest first.
     pub(super) tiers: &'static [Tier],
     pub(super) last_frame: LastFrame,
     pub(super) sound: Sound,
 }
 
-/// A model with its name in the newer APIs and in the older ones, as far as it is there.
+/// A model with its names in the newer and the older APIs; `None` for an API that lacks it.
 struct Model {
     newer: Option<&'static str>,
     older: Option<&'static str>,
     capabilities: &'static Capabilities,
 }
 
-/// Which of the provider's APIs.
+/// One of the provider's two kinds of APIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Api {
-    /// With the model in the path. Signed tokens do not open them.
+    /// The newer APIs, with the model in the path. They do not accept signed tokens.
     Newer,
-    /// With a `model_name`.
+    /// The older APIs, with a `model_name`.
     Older,
 }
 
-/// How the names of the older APIs begin.
+/// The prefix of the models' names in the older APIs.
 const OLDER_NAMES: &str = "kling-v";
 const FIVE_OR_TEN: &[u32] = &[5, 10];
 const UP_TO_FIFTEEN: &[u32] = &[3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
@@ -77,7 +77,7 @@ const fn tier(name: &'static str, mode: &'static str) -> Tier {
 const STD: Tier = tier("720p", "std");
 const PRO: Tier = tier("1080p", "pro");
 
-/// What most models before 3.0 have in common.
+/// The capabilities that most models before 3.0 have in common.
 const BASE: Capabilities = Capabilities {
     from_text: true,
     seconds: FIVE_OR_TEN,
@@ -86,7 +86,7 @@ const BASE: Capabilities = Capabilities {
     sound: Sound::Never,
 };
 static V1: Capabilities = Capabilities {
-    // Both modes make 720p.
+    // Both modes generate 720p.
     tiers: &[STD, tier("720p", "pro")],
     last_frame: LastFrame::InShortVideos,
     ..BASE
@@ -159,9 +159,9 @@ const fn model(
     }
 }
 
-/// The API of the model that the channel calls `upstream`, its name there, and what it supports. A key that signs tokens is for
-/// the older APIs only, whichever name is configured; any other is for all, and the name's form decides. A model that is not in
-/// the table is requested by the configured name.
+/// The API for the model that the channel calls `upstream`, the model's name there, and its capabilities. A key that signs tokens is valid for the
+/// older APIs only, whichever name is configured; any other key is valid for all, and the form of the name decides. A model that is not in the table
+/// is requested by the configured name.
 pub(super) fn choose(
     upstream: &str,
     is_signed: bool,

@@ -1,24 +1,24 @@
 //! Concatenates MP3 files: their frames in order, without the metadata of the single files.
 
-/// The header of an ID3v2 tag, and its length with an ID3v1 tag's.
+/// The length of an ID3v2 tag's header, and of a complete ID3v1 tag.
 const ID3V2_HEAD: usize = 10;
 const ID3V1: usize = 128;
-/// kbit/s of layer III by index, of MPEG 1 and of MPEG 2 and 2.5.
+/// kbit/s of layer III by index, for MPEG 1 and for MPEG 2 and 2.5.
 const RATES: [[usize; 15]; 2] = [
     [
         0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
     ],
     [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ];
-/// Samples per second by index, of MPEG 1, 2 and 2.5.
+/// Samples per second by index, for MPEG 1, 2 and 2.5.
 const SAMPLES: [[usize; 3]; 3] = [
     [44_100, 48_000, 32_000],
     [22_050, 24_000, 16_000],
     [11_025, 12_000, 8_000],
 ];
 
-/// The frames of an MP3 file without tags, and without the first frame if that only counts the others, which is no longer
-/// right if more follow. `None` if `file` is no MP3.
+/// The frames of an MP3 file without tags, and without the first frame if that only contains the number of the others, which is wrong if more follow.
+/// `None` if `file` is not an MP3.
 pub(super) fn frames(file: &[u8]) -> Option<&[u8]> {
     let mut sound = file;
     while let Some(rest) = without_id3v2(sound) {
@@ -40,7 +40,7 @@ fn without_id3v2(file: &[u8]) -> Option<&[u8]> {
         return None;
     }
     let footer = if head[5] & 0x10 == 0 { 0 } else { ID3V2_HEAD };
-    // Seven bits of each byte count.
+    // Each byte holds seven bits of the length.
     let length = head[6..]
         .iter()
         .fold(0, |all, byte| all << 7 | usize::from(byte & 0x7f));
@@ -49,14 +49,14 @@ fn without_id3v2(file: &[u8]) -> Option<&[u8]> {
 
 /// One frame of layer III.
 struct Frame {
-    /// Its length, header included.
+    /// The frame's length in bytes, including the header.
     bytes: usize,
-    /// Bytes from the header to the audio.
+    /// The number of bytes from the header to the audio.
     side: usize,
 }
 
 impl Frame {
-    /// The frame that `sound` begins with.
+    /// Parses the frame at the beginning of `sound`.
     fn parse(sound: &[u8]) -> Option<Self> {
         let head: &[u8; 4] = sound.first_chunk()?;
         let is_layer_3 = head[0] == 0xff && head[1] & 0xe6 == 0xe2;
@@ -80,14 +80,14 @@ impl Frame {
             (true, true) | (false, false) => 17,
             (false, true) => 9,
         };
-        // With a free rate (0) the length is unknown.
+        // With a free bit rate (0) the length is unknown.
         (rate > 0).then_some(Self {
             bytes: per_frame * rate / samples + padding,
             side,
         })
     }
 
-    /// Whether it has no audio but the number of frames (Xing, Info, VBRI).
+    /// Whether the frame contains no audio but the number of frames (Xing, Info, VBRI).
     fn is_index(&self, sound: &[u8]) -> bool {
         let begins = |at: usize, word: &[u8]| sound.get(at..at + 4) == Some(word);
         let xing = 4 + self.side;

@@ -1,4 +1,4 @@
-//! The APIs that have the model in their path.
+//! Requests and responses of the newer APIs, which have the model in their path.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(super) fn path(video: &VideoRequest<'_>) -> String {
     format!("/{api}/{}", percent_encode(video.name))
 }
 
-/// The request's body. `slots` take the frames.
+/// The request body. `slots` receives the frames.
 pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
     let (job, plan) = (video.job, video.plan);
     let settings = settings(plan);
@@ -31,7 +31,7 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
         contents.push(json!({ "type": "prompt", "text": job.prompt }));
     }
     for (kind, file) in ["first_frame", "last_frame"].iter().zip(video.images) {
-        // Bare base64: a data URI is rejected.
+        // Bare base64, because a data URI is rejected.
         contents.push(json!({ "type": kind, "url": slots.base64(file) }));
     }
     json!({ "contents": contents, "settings": settings, "options": options })

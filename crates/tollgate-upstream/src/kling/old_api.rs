@@ -1,4 +1,4 @@
-//! The APIs that have a `model_name`.
+//! Requests and responses of the older APIs, which have a `model_name`.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::task::{Output, State, Task};
 use super::video_plan::VideoRequest;
 use crate::adapter::InlineFiles;
 
-/// The request's body. `slots` take the frames.
+/// The request body. `slots` receives the frames.
 pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
     let (job, plan) = (video.job, video.plan);
     let mut body = Map::new();
@@ -19,7 +19,7 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
         put("negative_prompt", avoid.as_str().into());
     }
     for (name, file) in ["image", "image_tail"].iter().zip(video.images) {
-        // Bare base64: a data URI is rejected.
+        // Bare base64, because a data URI is rejected.
         put(name, slots.base64(file).into());
     }
     if let Some(mode) = plan.tier.mode {

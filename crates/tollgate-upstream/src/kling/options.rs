@@ -1,4 +1,4 @@
-//! Options of a channel.
+//! The options of a Kling channel.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     Voices::of(channel).map(drop)
 }
 
-/// Voices of speech without one. The provider's own examples, one per language.
+/// The voices for speech requests without one. The defaults are the provider's own examples, one per language.
 #[derive(Clone)]
 pub(super) struct Voices {
     pub(super) zh: String,

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-/// Where a task was created, and where alone it can be polled.
+/// The API that created a task: the task can be polled only there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// The newer APIs, which poll all tasks at one endpoint.
@@ -12,7 +12,7 @@ pub(super) enum Endpoint {
     Image,
 }
 
-/// The suffix of the id of a video that shall have the provider's watermark.
+/// The suffix of the provider job id if the video with the provider's watermark is requested.
 const WATERMARK: &str = "+mark";
 
 /// A task's id, with its endpoint if that is one of the older APIs (`text2video/8612`).
@@ -20,7 +20,7 @@ const WATERMARK: &str = "+mark";
 pub(super) struct KlingJobId<'t> {
     pub(super) endpoint: Endpoint,
     pub(super) id: &'t str,
-    /// Whether the video with the provider's watermark is delivered, not the one without.
+    /// Whether the video with the provider's watermark is delivered instead of the one without.
     pub(super) with_watermark: bool,
 }
 

@@ -22,13 +22,13 @@ const PATH: &str = "/v1/audio/tts";
 const MAX_CHARACTERS: usize = 1000;
 /// Minimum and maximum speed.
 const SPEEDS: (f64, f64) = (0.8, 2.0);
-/// The timeout of a call, whose response has the result.
+/// The timeout of a call, whose response contains the result.
 const CALL_TIME: Duration = Duration::from_secs(120);
-/// For how long, and how often, speech is polled that the response calls unfinished.
+/// The total time for polling speech that the response reported as unfinished, and the interval of polls.
 const POLL_TOTAL_TIME: Duration = Duration::from_secs(120);
 const POLL_PAUSE: Duration = Duration::from_secs(2);
 const POLL_TIME: Duration = Duration::from_secs(30);
-/// Maximum size of the file of one part, in bytes: a thousand characters are a few minutes.
+/// Maximum size of the file of one part, in bytes: a thousand characters last a few minutes.
 const MAX_PART_BYTES: u64 = 32 * 1024 * 1024;
 
 #[async_trait]
@@ -52,7 +52,7 @@ impl Kling {
         changes.report_to(attempt.sink);
         let parts = text_parts::split(&call.job.text, MAX_CHARACTERS);
         let mut links = Vec::with_capacity(parts.len());
-        // One after the other: the account's slots are shared by all its tasks.
+        // One after the other, because all tasks of the account share its concurrency limit.
         for (done, text) in parts.iter().enumerate() {
             let percent = u8::try_from(100 * done / parts.len()).unwrap_or_default();
             attempt.sink.progress(percent);
@@ -73,7 +73,7 @@ impl Kling {
         Ok(Completed::default())
     }
 
-    /// The fields of every call but its text, and the adjustments.
+    /// The fields of every call except its text, and the adjustments.
     fn settings(&self, job: &SpeechJob) -> Result<(Value, Adjustments), ProviderError> {
         let mut changes = Adjustments::for_unsupported_fields(job, &["voice", "speed", "language"]);
         let language = language(job)?;
@@ -145,7 +145,7 @@ impl Kling {
         Ok(self.client.link(&self.base, audio, HeaderMap::new()))
     }
 
-    /// The files of several parts as one, fetched one after the other while it is stored.
+    /// Joins the files of several parts into one, fetching them one after the other while the result is stored.
     fn joined(&self, links: Vec<Link>) -> ResultData {
         let client = Arc::clone(&self.client);
         let parts = stream::iter(links).then(move |link| {
@@ -163,7 +163,7 @@ impl Kling {
     }
 }
 
-/// The error of a poll of accepted speech, which must not be generated again.
+/// The error of a poll of accepted speech, as one that is not retried: the speech must not be generated again.
 fn without_retry(error: ProviderError) -> ProviderError {
     if !error.kind.is_retryable() {
         return error;

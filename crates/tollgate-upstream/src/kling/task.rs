@@ -1,8 +1,8 @@
-//! Tasks of both APIs in one form.
+//! Tasks of both kinds of APIs in a common form.
 
 use serde_json::Value;
 
-/// The state of a task. The older APIs say `succeed`, the newer ones `succeeded`.
+/// The state of a task. The older APIs return `succeed`, the newer ones `succeeded`.
 pub(super) enum State {
     Open,
     Completed,
@@ -23,10 +23,10 @@ impl State {
     }
 }
 
-/// A task of videos.
+/// A video task.
 pub(super) struct Task<'t> {
     pub(super) state: State,
-    /// Why it failed; empty if it did not.
+    /// Why the task failed; empty if it did not.
     pub(super) message: &'t str,
     pub(super) outputs: Vec<Output<'t>>,
 }
@@ -34,7 +34,7 @@ pub(super) struct Task<'t> {
 /// The links to a video.
 pub(super) struct Output<'t> {
     pub(super) plain: Option<&'t str>,
-    /// The same with the provider's watermark, if one was requested.
+    /// The link to the video with the provider's watermark, if one was requested.
     pub(super) watermarked: Option<&'t str>,
 }
 

@@ -1,10 +1,10 @@
 //! Splits long texts into parts within the provider's limit, at sentence ends or pauses.
 
-/// Where a sentence ends, whatever follows.
+/// Characters that end a sentence whatever follows.
 const ENDS: &[char] = &['。', '！', '？', '…', '；', '\n'];
-/// Where a sentence ends if a blank follows: there are dots within numbers and names too.
+/// Characters that end a sentence if a blank follows; dots also occur within numbers and names.
 const ENDS_BEFORE_BLANK: &[char] = &['.', '!', '?', ';'];
-/// Where a clause ends.
+/// Characters that end a clause.
 const PAUSES: &[char] = &['，', '、', '：', ','];
 
 /// `text` in parts of at most `most` characters, in order. Blanks at the cuts are dropped, blank parts too.
@@ -12,7 +12,7 @@ pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
     while let Some((limit, _)) = rest.char_indices().nth(most) {
-        // With the character behind the limit: it may be the blank that makes a dot an end.
+        // Includes the character after the limit, because a blank there makes the dot before it the end of a sentence.
         let (part, left) = rest.split_at(cut(rest, limit));
         parts.push(part.trim_end());
         rest = left.trim_start();
@@ -22,7 +22,7 @@ pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
     parts
 }
 
-/// The best place to cut at or before `limit` (a byte).
+/// The best position for a cut at or before `limit` (a byte).
 fn cut(text: &str, limit: usize) -> usize {
     let is_blank_at = |at: usize| text[at..].chars().next().is_none_or(char::is_whitespace);
     let behind = |at: usize, c: char| at + c.len_utf8();

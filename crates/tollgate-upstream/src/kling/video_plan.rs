@@ -1,4 +1,4 @@
-//! What is requested of the API: the video nearest to the job that the model supports.
+//! Plans the request: the video nearest to the job that the model supports.
 
 use tollgate_media::video::{ImageUse, VideoJob};
 
@@ -9,9 +9,9 @@ use crate::provider::InputFile;
 
 /// The ratios of videos from text alone.
 const RATIOS: &[&str] = &["16:9", "9:16", "1:1"];
-/// The shorter sides that tiers are named by, in pixels.
+/// The shorter side in pixels of each named tier.
 const LINES: &[(&str, u32)] = &[("720p", 720), ("1080p", 1080), ("4k", 2160)];
-/// The only length of videos with a last frame where only short ones may have one.
+/// The only length of videos with a last frame, for models that support one in short videos only.
 const SHORT: u32 = 5;
 
 /// A request for a video.
@@ -20,25 +20,25 @@ pub(super) struct VideoRequest<'a> {
     pub(super) plan: &'a Plan,
     /// The model's name in the API.
     pub(super) name: &'a str,
-    /// The first frame and the last.
+    /// The first frame and the last, if there are any.
     pub(super) images: &'a [InputFile],
     pub(super) external_id: &'a str,
 }
 
-/// What is requested of a video.
+/// The properties of the video to request.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) tier: &'static Tier,
     pub(super) seconds: u32,
-    /// `None` if there is no field for it.
+    /// Whether to generate audio. `None` if there is no field for it.
     pub(super) sound: Option<bool>,
-    /// `None` if the video has the first frame's.
+    /// The ratio. `None` if the video has the first frame's ratio.
     pub(super) ratio: Option<&'static str>,
 }
 
 impl Plan {
-    /// The video of a `job` with so many `images`, and what differs from the job; an error if the model supports
-    /// none like it.
+    /// Plans the video of a `job` with `images` images, and lists the differences from the job. Returns an error if the model supports no similar
+    /// video.
     pub(super) fn of(
         job: &VideoJob,
         images: usize,
@@ -71,7 +71,7 @@ impl Plan {
     }
 }
 
-/// The fields beside length and size that an API supports.
+/// The fields, in addition to length and size, that an API supports.
 fn supported_fields(api: Api) -> &'static [&'static str] {
     match api {
         Api::Newer => &["generate_audio", "watermark"],
@@ -130,7 +130,7 @@ fn sound(
     has_choice.then_some(used)
 }
 
-/// The requested tier, by its name or by the shorter side, else the nearest.
+/// The requested tier, found by its name or by the shorter side, or else the nearest.
 fn tier(
     job: &VideoJob,
     has_last_frame: bool,

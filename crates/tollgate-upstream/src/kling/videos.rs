@@ -1,4 +1,4 @@
-//! Videos, by the newer APIs and by the older ones.
+//! Generates videos, through the newer APIs and the older ones.
 
 use std::time::Duration;
 
@@ -33,15 +33,15 @@ const ID_CODES: [i64; 2] = [1201, 1203];
 /// How a job's video is requested.
 struct Choice<'m> {
     endpoint: Endpoint,
-    /// The model's name there.
+    /// The model's name at the endpoint.
     name: &'m str,
     plan: Plan,
-    /// How the plan differs from the job.
+    /// The differences between the plan and the job.
     changes: Adjustments,
 }
 
 impl<'m> Choice<'m> {
-    /// For a video with so many images.
+    /// Chooses the request for a video with that number of images.
     fn of(
         job: &VideoJob,
         images: usize,
@@ -65,7 +65,7 @@ impl<'m> Choice<'m> {
     }
 }
 
-/// A success without a readable response may have created a task all the same, which can be found by our id.
+/// A successful response that cannot be read may have created a task nevertheless, which can be found by the gateway's id.
 fn or_outcome_unknown(error: ProviderError) -> ProviderError {
     let is_success = error
         .status
@@ -79,7 +79,7 @@ fn or_outcome_unknown(error: ProviderError) -> ProviderError {
     error
 }
 
-/// The id of a task that was created or found; `None` if the response names none.
+/// The id of a task that was created or found; `None` if the response contains none.
 fn provider_job_id(endpoint: Endpoint, task: &Value, job: &VideoJob) -> Option<String> {
     let id = match endpoint {
         Endpoint::Newer => &task["id"],
@@ -129,7 +129,7 @@ impl VideoProvider for Kling {
         changes.report_to(attempt.sink);
         let sent = self.create(attempt.key, request).await;
         let created = sent.map_err(or_outcome_unknown)?;
-        // A task without an id in the response can be found by our id.
+        // A task whose id is missing in the response can be found by the gateway's id.
         let missing_job_id_error = || {
             let message = "the upstream's answer names no task";
             ProviderError::new(UpstreamErrorKind::OutcomeUnknown, message)
@@ -209,7 +209,7 @@ impl Queue for Kling {
         let response = sent.await?;
         let is_of_id = errors::code(&response).is_some_and(|code| ID_CODES.contains(&code));
         let task = match (endpoint, is_of_id) {
-            // Our id is valid, so that it is rejected only if no task has it.
+            // The gateway's id is valid, so the API rejects it only if no task has it.
             (Endpoint::Text | Endpoint::Image, true) => Value::Null,
             (Endpoint::Text | Endpoint::Image, false) => errors::data(&self.client, &response)?,
             (Endpoint::Newer, _) => match errors::data(&self.client, &response)? {

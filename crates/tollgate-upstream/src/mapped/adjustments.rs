@@ -1,4 +1,4 @@
-//! Adjustments of a mapped request: values that the model is sent in place of the job's, and fields that it lacks.
+//! Adjustments of a mapped request: values that the gateway sends in place of the job's, and job fields that the model lacks.
 
 use serde_json::Value;
 use tollgate_media::image::size::{DefaultSize, Sizes};
@@ -79,13 +79,13 @@ fn request_field<'s>(job: &JobFields<'_>, source: &'s str) -> &'s str {
     let has =
         |name: &str| fields.is_none_or(|fields| fields.iter().any(|field| field.name == name));
     match source {
-        // In families without a field for tiers `size` has them.
+        // In families without a field for tiers, `size` contains them.
         RESOLUTION if !has(RESOLUTION) => SIZE,
         _ => source.strip_prefix(EXTRA).unwrap_or(source),
     }
 }
 
-/// Whether the client must have set the field: without it the job would have another value.
+/// Whether the client must have set the field: the job would have another value otherwise.
 fn is_set_by_client(job: &JobFields<'_>, source: &str, requested: &Value) -> bool {
     let default = match (source, job.family) {
         (SIZE, Some(family)) => default_size(family, job).map(Value::from),
@@ -100,7 +100,7 @@ fn is_set_by_client(job: &JobFields<'_>, source: &str, requested: &Value) -> boo
     default.is_some_and(|default| default != *requested)
 }
 
-/// The default ratio or pixels of a family. `None` if they follow an image.
+/// The default ratio or pixels of a family. `None` if the size follows an image.
 fn default_size(family: AnyFamily, job: &JobFields<'_>) -> Option<String> {
     match family {
         AnyFamily::Image(family) => match &family.sizes {
@@ -111,7 +111,7 @@ fn default_size(family: AnyFamily, job: &JobFields<'_>) -> Option<String> {
                 }
             },
             Sizes::Listed(sizes) => Some(sizes.default.to_string()),
-            // Its tiers are squares, or follow an image.
+            // The family's tiers are squares, or follow an image.
             Sizes::PixelRange(_) => (!job.has_images()).then(|| "1:1".to_owned()),
         },
         AnyFamily::Video(family) => {
@@ -165,7 +165,7 @@ mod tests {
             .shown()
     }
 
-    /// A row of `tests/tables/mapped_adjustments.jsonl`: what it proves, the model, the request, the options of the channel's model, the
+    /// A row of `tests/tables/mapped_adjustments.jsonl`: what it proves, the model, the request, the options of the channel's model, the expected
     /// adjustments.
     type Row = (String, String, Value, Value, Vec<String>);
 

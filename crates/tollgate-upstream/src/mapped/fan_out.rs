@@ -1,4 +1,4 @@
-//! Jobs that take several provider jobs: submitted concurrently, polled as one.
+//! Jobs that need several provider jobs, which are submitted concurrently and polled together.
 
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use crate::adapter::{deliver_results, most_decisive, poll_error};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{Link, Polled, QueueCall, ResultSink, Started};
 
-/// How many submissions run at the same time.
+/// The maximum number of submissions that run at the same time.
 const MAX_CONCURRENT_SUBMISSIONS: usize = 4;
 
 /// The state of one provider job.
@@ -20,8 +20,8 @@ pub(super) enum QueuedJob {
     Failed(ProviderError),
 }
 
-/// Runs `submissions`, each of which returns a provider job id. Their ids, and the errors of those that were rejected, become
-/// one provider job id: a JSON list.
+/// Runs `submissions`, each of which returns a provider job id. The ids, and the errors of rejected submissions, are combined into one provider job
+/// id: a JSON list.
 pub(super) async fn submit_all<F>(
     submissions: impl IntoIterator<Item = F>,
 ) -> Result<Started, ProviderError>
@@ -68,7 +68,7 @@ pub(super) fn parse_job_ids(provider_job_id: &str) -> Vec<Result<String, Provide
     entries.into_iter().map(read).collect()
 }
 
-/// Polls all jobs of a provider job id in order until one is not finished. Once all are, delivers their results.
+/// Polls the jobs of a provider job id in order until one is not finished. If all are finished, delivers their results.
 pub(super) async fn poll_all<F>(
     call: &QueueCall<'_>,
     poll_one: impl Fn(String) -> F,
@@ -87,7 +87,7 @@ where
         };
         match job {
             Ok(QueuedJob::Pending) => {
-                // The share of finished jobs; of a single one nothing is known.
+                // The progress is the share of finished jobs; for a single job it is unknown.
                 let percent = u8::try_from(100 * finished / total).ok();
                 return Ok(Polled::Pending(percent.filter(|percent| *percent > 0)));
             }

@@ -1,4 +1,4 @@
-//! The fields of a job of any kind as rules read them: plain fields by name, the size, files.
+//! The fields of a job of any kind, in the form in which rules read them: plain fields by name, the size, files.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -34,7 +34,7 @@ pub(super) const PLAIN: &[&str] = &[
 ];
 /// Job fields that are files.
 pub(super) const FILES: &[&str] = &["references", "first_frame", "last_frame", "mask"];
-/// The size, and its resolution tier.
+/// The names of the fields for the size and its resolution tier.
 pub(super) const SIZE: &str = "size";
 pub(super) const RESOLUTION: &str = "resolution";
 /// Prefix of a family's own fields: `extra.NAME`.
@@ -44,15 +44,15 @@ pub(super) const EXTRA: &str = "extra.";
 pub(super) struct JobFields<'a> {
     /// The job's family. `None` if this build no longer has it.
     pub(super) family: Option<AnyFamily>,
-    /// The fields that the client set to other values than the defaults, without size, length and number.
+    /// The fields that the client set to values other than the defaults, without size, length and number.
     pub(super) chosen: Map<String, Value>,
-    /// All fields of the job; the text of speech is the prompt.
+    /// All fields of the job; for speech, the text is the prompt.
     fields: Map<String, Value>,
     pub(super) pixels: Option<PixelSize>,
     pub(super) ratio: Option<&'a str>,
     pub(super) tier: Option<&'a str>,
     files: Vec<(&'static str, &'a [InputFile])>,
-    /// How many results are requested.
+    /// The number of requested results.
     pub(super) count: u32,
 }
 
@@ -135,8 +135,8 @@ impl<'a> JobFields<'a> {
         }
     }
 
-    /// Every field that a request may have to adjust: neither the files, without which the job fails, nor the number, which
-    /// is split among calls.
+    /// Every field that a request may have to adjust: not the files, because the job fails without them, nor the number of results, which is split
+    /// among calls.
     pub(super) fn sources(&self) -> Vec<String> {
         let plain = PLAIN.iter().filter(|name| **name != "n");
         let names = [SIZE, RESOLUTION].into_iter().chain(plain.copied());
@@ -167,13 +167,13 @@ impl<'a> JobFields<'a> {
         value.filter(|value| !value.is_null() && **value != "")
     }
 
-    /// The files of the field `source`.
+    /// The files of the job field `source`.
     pub(super) fn file_list(&self, source: &str) -> &'a [InputFile] {
         let found = self.files.iter().find(|(name, _)| *name == source);
         found.map_or(&[], |(_, files)| files)
     }
 
-    /// All files with their field.
+    /// All files, each list with its job field.
     pub(super) fn files(&self) -> impl Iterator<Item = (&'static str, &'a [InputFile])> {
         self.files.iter().copied()
     }

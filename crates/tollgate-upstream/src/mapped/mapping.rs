@@ -1,4 +1,4 @@
-//! One model's mapping: the job fields that become the model's input, the number of calls, the images it supports.
+//! The mapping of one model: how job fields become the model's input, the number of calls, the supported images.
 
 use serde_json::{Map, Value};
 
@@ -45,7 +45,7 @@ impl Mapping {
         }
     }
 
-    /// How many results each call is to make, so that they sum up to the requested number.
+    /// The number of results of each call; their sum is the requested number.
     pub(super) fn calls(&self, job: &JobFields<'_>) -> Vec<u32> {
         let max = self.for_job(job).max_per_call.max(1);
         let full_calls = job.count / max;
@@ -78,7 +78,7 @@ impl Mapping {
         })
     }
 
-    /// Checks that the model supports all images of the job: without one of them the result would be another.
+    /// Checks that the model supports all images of the job: without one of them the result would be different.
     fn check_images(&self, job: &JobFields<'_>) -> Result<(), ProviderError> {
         let supported = |source: &str| {
             let rules = self.rules.iter().filter(|rule| rule.source == source);

@@ -1,4 +1,4 @@
-//! Models whose fields are configured: a mapping from the job's fields to those of the model's input (fal, Replicate).
+//! Models whose input fields are configured: a mapping from the job's fields to those of the model's input (fal, Replicate).
 //!
 //! Every model of such a provider has its own input fields. The options of a channel's model entry name them, or a preset of
 //! this build for well-known models (docs/providers/mapping.md):
@@ -9,7 +9,7 @@
 //!     constants = { fps = 24 } } }
 //! ```
 //!
-//! What differs between such providers is a [`MappedQueue`]; the rest is here.
+//! A [`MappedQueue`] implements what differs between such providers; this module implements everything else.
 
 mod adjustments;
 mod config;

@@ -1,4 +1,4 @@
-//! The provider traits of mapped models, built on a small trait with the requests of one provider's queue.
+//! Implements the provider traits for mapped models, on top of a small trait with the requests of one provider's queue.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::provider::{
 /// The requests of one provider's queue.
 #[async_trait]
 pub(crate) trait MappedQueue: Send + Sync + 'static {
-    /// Options of well-known models.
+    /// The presets of well-known models.
     const PRESETS: &'static [Preset];
 
-    /// Submits one request and returns its provider job id. `files` holds the files of the request's input.
+    /// Submits one request and returns its provider job id. `files` contains the files of the request's input.
     async fn submit(
         &self,
         request: Request,

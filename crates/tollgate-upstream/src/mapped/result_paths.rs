@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-/// Members that usually hold results, in the order in which they are tried if no path is configured.
+/// Members that usually contain results, in the order in which they are searched if no path is configured.
 const DEFAULT_MEMBERS: &[&str] = &[
     "images", "image", "videos", "video", "audios", "audio", "files", "file", "output", "outputs",
     "url",
 ];
 
-/// Paths of which the first with links is used. Empty for the default members.
+/// The configured paths, of which the first with links is used. Empty for the default members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ResultPaths(Vec<Path>);
 

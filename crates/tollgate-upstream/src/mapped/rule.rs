@@ -1,4 +1,4 @@
-//! One rule: converts the value of a job field into the value of the model's input field, the nearest if it lacks the same.
+//! One rule: converts the value of a job field into the value of the model's input field, or the nearest one if the model lacks that value.
 
 use serde_json::{Number, Value, json};
 use tollgate_media::image::PixelSize;
@@ -26,10 +26,9 @@ pub(super) struct Rule {
 /// The conversion of one value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Converted {
-    /// The value that is sent. `None` if the model has none like it.
+    /// The value that is sent. `None` if the model has no similar value.
     pub(super) sent: Option<Value>,
-    /// If that differs from the requested value: the value that a client would have to request for it; `null` if nothing is
-    /// sent.
+    /// If the sent value differs from the requested one: the value that a client would have to request for it; `null` if nothing is sent.
     pub(super) adjusted_to: Option<Value>,
 }
 
@@ -78,8 +77,8 @@ pub(super) enum ValueForm {
 }
 
 impl Rule {
-    /// The value for the input. `None` if the job does not set the field or the model has no such value. `index` is the
-    /// number of the call, `count` the number of results that it is to make.
+    /// The value for the input. `None` if the job does not set the field or the model has no such value. `index` is the number of the call, `count`
+    /// the number of results that the call requests.
     pub(super) fn input_value(
         &self,
         job: &JobFields<'_>,
@@ -110,7 +109,7 @@ impl Rule {
         }
     }
 
-    /// Inserts a value at the rule's input field and creates the objects on the way.
+    /// Inserts a value at the rule's input field, creating the objects that contain it.
     pub(super) fn insert(&self, input: &mut Value, value: Value) {
         let mut field = input;
         for name in &self.to {
@@ -122,7 +121,7 @@ impl Rule {
         *field = value;
     }
 
-    /// How many files of its job field it can send.
+    /// The maximum number of files of the job field that the rule can send.
     pub(super) fn max_files(&self) -> usize {
         match self.form {
             ValueForm::List => self.max,
@@ -131,7 +130,7 @@ impl Rule {
         }
     }
 
-    /// Whether it sends a size in pixels.
+    /// Whether the rule sends a size in pixels.
     pub(super) fn sends_pixels(&self) -> bool {
         let is_text = matches!(self.form, ValueForm::Text(_)) && self.source == SIZE;
         is_text
@@ -164,7 +163,7 @@ impl Rule {
         })
     }
 
-    /// The ratio of that name, or the one nearest to `pixels`.
+    /// The ratio called `name`, or the one nearest to `pixels`.
     fn ratio(&self, pixels: PixelSize, name: Option<&str>) -> Converted {
         let name = name.filter(|name| parse_ratio(name).is_some());
         let known: Vec<&str> = self
@@ -195,7 +194,7 @@ impl Rule {
         }
     }
 
-    /// The resolution tier of that name, or the nearest one.
+    /// The resolution tier called `name`, or the nearest one.
     fn tier(&self, name: Option<&str>, pixels: Option<PixelSize>) -> Option<Converted> {
         if self.values.is_empty() {
             return Some(Converted::same(name?.into()));
@@ -206,14 +205,14 @@ impl Rule {
         let pixels = pixels?;
         let distance = |known: &str| tier_distance(known, pixels).unwrap_or(f64::MAX);
         let (known, value) = self.nearest(distance)?;
-        // A family without tiers requests none.
+        // For a family without tiers none is requested.
         Some(match name {
             Some(_) => Converted::near(value.clone(), known.as_str()),
             None => Converted::same(value.clone()),
         })
     }
 
-    /// The model's name for `value`: for numbers the nearest that it supports, for anything else only the same.
+    /// The model's name for `value`: a number is mapped to the nearest supported number, any other value only to the same value.
     fn named(&self, value: &Value) -> Converted {
         let number = value.as_f64();
         if let (Some([min, max]), Some(wanted)) = (&self.between, number) {
@@ -247,7 +246,7 @@ impl Rule {
         }
     }
 
-    /// The model's name for the value of that name.
+    /// The model's name for the value called `name`.
     fn same(&self, name: &str) -> Option<&Value> {
         let mut values = self.values.iter();
         let found = values.find(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -276,7 +275,7 @@ pub(super) fn plain_text(value: &Value) -> String {
 
 /// The seed of call number `index`: calls with equal seeds would generate equal results.
 fn seed(seed: &Value, index: u32) -> Value {
-    /// The maximum that all of these models support.
+    /// The largest seed that all of these models support.
     const MAX_SEED: u64 = 2_147_483_647;
     let Some(first) = seed.as_u64().filter(|_| index > 0) else {
         return seed.clone();
@@ -290,7 +289,7 @@ fn seed(seed: &Value, index: u32) -> Value {
     }
 }
 
-/// Width divided by height of a ratio such as `16:9`. `None` if it is not one.
+/// Width divided by height of a ratio such as `16:9`. `None` if `name` is not a ratio.
 pub(super) fn parse_ratio(name: &str) -> Option<f64> {
     let (width, height) = name.split_once(':')?;
     let side = |text: &str| text.parse::<f64>().ok().filter(|side| *side > 0.0);
@@ -352,7 +351,7 @@ mod tests {
             let converted = rule(form, &[]).size(wide, None);
             assert_eq!(converted, Converted::same(expected));
         }
-        // A family's table may be a little off the ratio that it names.
+        // A size in a family's table may differ slightly from the ratio that it is listed under.
         let odd = PixelSize::new(1360, 2048);
         let converted = rule(ValueForm::Ratio, &[]).size(odd, Some("2:3"));
         assert_eq!(converted, Converted::same("2:3".into()));

@@ -1,4 +1,4 @@
-//! Chat Completions and Responses of OpenAI and of compatible servers.
+//! Chats through Chat Completions and Responses, of OpenAI and of compatible servers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::egress;
 use crate::error::ProviderError;
 
-/// Documented for finding a request again; other servers ignore it.
+/// A request header that OpenAI documents for finding a request again; other servers ignore it.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-client-request-id");
 
 /// The formats, best first.
@@ -26,12 +26,12 @@ static FORMATS: [&dyn Format; 2] = [&ChatCompletions, &Responses];
 
 pub(super) struct OpenAi {
     client: ProviderClient,
-    /// Whether this is OpenAI itself rather than a compatible server.
+    /// Whether the server is OpenAI itself rather than a compatible server.
     is_openai: bool,
     formats: Vec<&'static dyn Format>,
-    /// Only Responses, for models that have no Chat Completions.
+    /// Only the Responses format, for models that do not support Chat Completions.
     responses_only: Vec<&'static dyn Format>,
-    /// In the order of `formats`; `None` if the base URL is no URL.
+    /// The URI of each format, in the order of `formats`; `None` if the base URL is not a valid URL.
     uris: Vec<Option<Uri>>,
 }
 

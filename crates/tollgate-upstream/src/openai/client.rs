@@ -1,4 +1,4 @@
-//! The client of images, videos and speech of one channel.
+//! The HTTP client for images, videos and speech of one channel.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::egress;
 use crate::error::{ProviderError, UpstreamErrorKind};
 
 pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
-/// What the `authorization` header has before the key.
+/// The prefix of the key in the `authorization` header.
 pub(super) const BEARER: &str = "Bearer ";
 
 pub(super) struct Client {
     pub(super) http: ProviderClient,
-    /// With the version, without a slash at its end.
+    /// The base URL with the version, without a slash at its end.
     pub(super) base: String,
     pub(super) channel: Arc<Channel>,
 }
@@ -43,7 +43,7 @@ impl Client {
     }
 }
 
-/// Headers for files on the server itself.
+/// Headers with the key, for files on the server itself.
 pub(super) fn key_header(key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {

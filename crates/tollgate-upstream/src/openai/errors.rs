@@ -11,7 +11,7 @@ const REQUEST_ID: &str = "x-request-id";
 /// Maximum length of an id that is passed on.
 const REQUEST_ID_MAX: usize = 100;
 
-/// Codes of a safety system.
+/// Error codes of a safety system.
 const MODERATED_CODES: &[&str] = &[
     "moderation_blocked",
     "content_policy_violation",
@@ -19,9 +19,9 @@ const MODERATED_CODES: &[&str] = &[
 ];
 /// Phrases of a safety system.
 const MODERATED_WORDS: &[&str] = &["safety system", "safety_violations", "content policy"];
-/// Codes of a field that the server does not have: sending it is our mistake, not the client's.
+/// Codes for a field that the server does not support: the gateway should not have sent it, so the client is not at fault.
 const UNSUPPORTED_CODES: &[&str] = &["unknown_parameter", "unsupported_parameter"];
-/// Codes of failed tasks that another attempt may complete.
+/// Codes of failed tasks that may succeed at another attempt.
 const SERVER_CODES: &[&str] = &[
     "server_error",
     "internal_error",
@@ -62,7 +62,7 @@ fn classify(status: u16, body: &ErrorBody) -> UpstreamErrorKind {
         return Moderated;
     }
     if status < 300 {
-        // An error with a success status: only code and message say which.
+        // An error with a success status: it is classified by code and message alone.
         let kind = classify_error(400, &body.code, &body.message);
         let number = body.code.parse().ok();
         return match kind {
@@ -77,7 +77,7 @@ fn classify(status: u16, body: &ErrorBody) -> UpstreamErrorKind {
     if UNSUPPORTED_CODES.contains(&body.code.as_str()) {
         return UnsupportedByChannel;
     }
-    // An organisation that is not verified may use all models but the newest.
+    // An organisation that is not verified may use all models except the newest.
     if status == 403 && body.message.contains("verified to use the model") {
         return ModelNotFound;
     }

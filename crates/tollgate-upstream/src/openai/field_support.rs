@@ -18,7 +18,7 @@ const COMPRESSION: (&str, &str) = (
     "`output_compression`, with jpeg and webp alone",
 );
 
-/// For the provider's page.
+/// The supported fields, for the provider's page.
 pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
     FieldSupport {
         family: "gpt-image-2",

@@ -24,9 +24,9 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{Attempt, ImageCall, ImageProvider, ResultData, Started};
 use crate::raster::{self, Upload};
 
-/// How long an image of the highest quality may take: OpenAI's own client waits as long.
+/// The timeout of an image of the highest quality, the same as in OpenAI's own client.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// Formats of references.
+/// The formats of reference images that the server accepts.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 pub(super) struct Images(pub(super) Arc<Client>);
@@ -85,7 +85,7 @@ impl Images {
         results.deliver(n, attempt.sink, read, read_error).await
     }
 
-    /// One image of a response: base64 from OpenAI, a link or a data URI from some servers like it.
+    /// Reads one image of a response: base64 from OpenAI, a link or a data URI from some compatible servers.
     fn item(&self, item: &Value, key: &HeaderMap) -> ListedResult {
         if let Some(at) = item["b64_json"].as_str() {
             return ListedResult::Inline(at.to_owned());
@@ -105,7 +105,7 @@ impl Images {
                 )),
             };
         }
-        // Some give a path of their own.
+        // Some servers return a path without an origin.
         let base = Url::parse(&self.0.base).ok();
         let absolute = base.and_then(|base| base.join(url).ok());
         let url = absolute.as_ref().map_or(url, Url::as_str);
@@ -114,7 +114,7 @@ impl Images {
     }
 }
 
-/// The images that go with a request.
+/// The images that are sent with a request.
 struct UploadImages<'a> {
     references: Vec<Upload<'a>>,
     mask: Option<Upload<'a>>,
@@ -134,7 +134,7 @@ impl<'a> UploadImages<'a> {
     }
 }
 
-/// The request's fields, `n` aside.
+/// The fields of the request except `n`.
 fn fields(
     id: &str,
     job: &ImageJob,
@@ -159,7 +159,7 @@ fn fields(
     Ok((fields, changes))
 }
 
-/// What the image models of OpenAI's take besides.
+/// The fields that only OpenAI's image models support.
 const GPT_FIELDS: &[&str] = &[
     "quality",
     "background",
@@ -204,7 +204,7 @@ fn gpt_fields(
     changes
 }
 
-/// The quality, where it is one of OpenAI's; the finest that the model has for a finer one.
+/// The quality, if it is one of OpenAI's; a finer one is replaced by the finest that the model supports.
 fn quality(job: &ImageJob, model: GptModel) -> Option<&str> {
     let requested = job.quality.as_deref()?;
     match requested {

@@ -1,17 +1,16 @@
-//! OpenAI's ids of the catalogue's models of images, videos and speech, and what its image models support.
+//! OpenAI's ids of the catalogue's image, video and speech models, and the capabilities of its image models.
 
 use tollgate_media::image::ImageJob;
 
-/// The catalogue's ids and the provider's, as of 20 Nov 2026. An entry's
-/// `upstream` in the configuration overrides them.
+/// The catalogue's ids and OpenAI's, as of 20 Nov 2026. A configured `upstream` of an entry overrides them.
 pub(super) const IDS: &[(&str, &str)] = &[
     ("gpt-image-2-official", "gpt-image-2"),
-    // gpt-image-1 was shut down on 23 Oct 2026; 1.5 follows on 1 Dec.
+    // gpt-image-1 was shut down on 23 Oct 2026; gpt-image-1.5 will be shut down on 1 Dec.
     ("gpt-image-1-official", "gpt-image-2"),
     ("gpt-image-1.5-official", "gpt-image-1.5"),
-    // There is no plain 2.5: "flare" is the fast one, "sunburst" the best.
+    // There is no plain 2.5: "flare" is the fast model, "sunburst" the best.
     ("gpt-image-2.5-async", "gpt-image-2.5-flare"),
-    // Shut down at the source on 24 Sep 2026: for compatible servers.
+    // OpenAI shut Sora down on 24 Sep 2026; the entry is for compatible servers.
     ("sora-2", "sora-2"),
     // All of OpenAI's speech models are to be shut down on 6 Jan 2027.
     ("native-v3", "gpt-4o-mini-tts"),

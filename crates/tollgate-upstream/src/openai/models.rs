@@ -1,26 +1,26 @@
-//! What OpenAI's chat models, and well-known models on compatible servers, support and reject.
+//! The capabilities of OpenAI's chat models, and of well-known models on compatible servers.
 
 use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
 
-/// A family of models by how their ids begin; the first that fits counts.
+/// A family of models, recognised by the beginning of their ids; the first row that matches is used.
 struct Row {
     starts: &'static str,
-    /// And what else must be in the id.
+    /// Another text that the id must contain.
     has: &'static str,
     max_output_tokens: Option<u64>,
     kind: Kind,
 }
 
-/// Families that refuse and take the same.
+/// Groups of families that accept and reject the same settings.
 #[derive(Clone, Copy)]
 enum Kind {
     /// Supports the sampling fields and does not think.
     Plain,
-    /// The same, from before JSON schemas were kept to.
+    /// Like `Plain`, but older than the support of JSON schemas.
     Old,
     /// Always thinks: no sampling, no stop sequences.
     Thinks,
-    /// The same, and thinking can be turned off.
+    /// Like `Thinks`, but thinking can be turned off.
     MayThink,
 }
 
@@ -60,7 +60,7 @@ const MODELS: &[Row] = &[
     row("gpt-3.5", "", 4_096, Kind::Old),
 ];
 
-/// Context windows in tokens, by how ids begin; the first that fits counts. <https://platform.openai.com/docs/models>
+/// Context windows in tokens, by the beginning of ids; the first row that matches is used. <https://platform.openai.com/docs/models>
 const CONTEXT_WINDOWS: &[(&str, u64)] = &[
     ("gpt-5-chat", 128_000),
     ("gpt-5.1", 400_000),
@@ -94,7 +94,7 @@ fn context_window(id: &str) -> Option<u64> {
     }
 }
 
-/// The traits of a model. `is_vendor`: on OpenAI itself, where only documented fields may be sent.
+/// The capabilities of a model. `is_vendor`: the server is OpenAI itself, where only documented fields may be sent.
 pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
     let id = bare(model);
     let known = MODELS
@@ -102,11 +102,11 @@ pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
         .find(|row| id.starts_with(row.starts) && id.contains(row.has));
     let traits = match known {
         Some(row) => known_model(row),
-        // A new model of OpenAI's: most likely it thinks and takes the cap by its new name.
+        // A new model of OpenAI: most likely it thinks and accepts the token limit under its new name.
         None if is_vendor => known_model(&row("", "", 0, Kind::MayThink)),
         None => unknown_model(&id),
     };
-    // Of OpenAI's models those that search by themselves have the option; the others have a tool under responses.
+    // Of OpenAI's models, those with built-in search have the option; the others have a search tool in the responses format.
     let supports_chat_search =
         id.contains("search") || !(is_vendor || traits.uses_max_completion_tokens);
     ModelCapabilities {
@@ -143,14 +143,14 @@ fn known_model(row: &Row) -> ModelCapabilities {
     }
 }
 
-/// A model of another vendor behind the same formats: everything is sent, and the server judges.
+/// A model of another vendor behind the same formats: every setting is sent, and the server validates it.
 fn unknown_model(id: &str) -> ModelCapabilities {
     let is_deepseek = id.contains("deepseek");
     let thinks_aloud = ["think", "reasoner", "-r1"]
         .iter()
         .any(|word| id.contains(word));
     ModelCapabilities {
-        // Their thinking mode refuses a call that is forced.
+        // In thinking mode, these models reject a forced call.
         supports_forced_tools: !(is_deepseek && thinks_aloud),
         requires_past_reasoning: is_deepseek || id.contains("kimi"),
         accepts_urls: true,
@@ -158,7 +158,7 @@ fn unknown_model(id: &str) -> ModelCapabilities {
     }
 }
 
-/// Models that chat-completions does not have.
+/// Whether the model is not available in chat-completions.
 pub(super) fn is_responses_only(model: &str) -> bool {
     let id = bare(model);
     let is_pro = |family: &str| id.starts_with(family) && id.contains("-pro");
@@ -169,7 +169,7 @@ pub(super) fn is_responses_only(model: &str) -> bool {
         || (id.starts_with("gpt-5") && id.contains("codex"))
 }
 
-/// The id without a vendor in front of it (`openai/gpt-5`), in lower case.
+/// The id without the vendor's prefix (`openai/gpt-5`), in lower case.
 fn bare(model: &str) -> String {
     let id = model.rsplit('/').next().unwrap_or(model);
     id.to_ascii_lowercase()

@@ -8,9 +8,9 @@ use crate::channel::{Channel, ChannelModel, known_options};
 const IMAGES: &str = "images";
 /// Maximum number of images of one call.
 const PER_CALL: &str = "images_per_call";
-/// The voice of speech without one.
+/// The voice for speech requests without one.
 const VOICE: &str = "voice";
-/// The server's voices by the ids that clients use.
+/// The server's voices, by the ids that clients use.
 const VOICES: &str = "voices";
 
 const KNOWN: &[&str] = &[IMAGES, PER_CALL, VOICE, VOICES];
@@ -73,7 +73,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// The dialect of images. `None` if no option says it.
+    /// The dialect of images. `None` if no option sets it.
     pub(super) fn images(&self) -> Option<&'a str> {
         self.get(IMAGES)?.as_str()
     }

@@ -1,4 +1,4 @@
-//! The sizes that OpenAI's models support, and the nearest supported size to any other.
+//! The sizes that OpenAI's models support, and the supported size nearest to any other.
 
 use tollgate_media::image::PixelSize;
 
@@ -18,7 +18,7 @@ const SORA: &[PixelSize] = &[
     PixelSize::new(1024, 1792),
 ];
 
-/// Sizes of the families' tables that break the newer models' rules, and the ones to request instead.
+/// Sizes of the families' tables that the newer models reject, and the sizes to request instead.
 const REMAPPED: &[(PixelSize, PixelSize)] = &[
     (PixelSize::new(1881, 836), PixelSize::new(1536, 512)),
     (PixelSize::new(887, 1774), PixelSize::new(512, 1536)),
@@ -35,13 +35,13 @@ const STEP: u32 = 16;
 const LONGEST: u32 = 3_840;
 /// The greatest ratio of a free size's sides.
 const WIDEST: u32 = 3;
-/// How many pixels a free size has.
+/// The allowed number of pixels of a free size.
 const PIXELS: std::ops::RangeInclusive<u64> = 655_360..=8_294_400;
 
-/// Why another size is requested than the job's.
+/// The reason for an adjustment of the size.
 pub(super) const WHY: &str = "the provider does not make this size: the nearest that it makes";
 
-/// The size to request of an image model.
+/// The size to request from an image model.
 pub(super) fn image_size(model: GptModel, size: PixelSize) -> PixelSize {
     if !model.any_size {
         nearest(STANDARD.iter().copied(), size)
@@ -56,7 +56,7 @@ pub(super) fn image_size(model: GptModel, size: PixelSize) -> PixelSize {
     }
 }
 
-/// The size to request of Sora. `id` is the model's.
+/// The size to request from Sora. `id` is the model's id.
 pub(super) fn video_size(id: &str, size: PixelSize) -> PixelSize {
     let known = if id.contains("-pro") {
         SORA
@@ -77,7 +77,7 @@ fn is_free(size: PixelSize) -> bool {
         && PIXELS.contains(&size.pixels())
 }
 
-/// The one whose ratio and area are nearest by factors. The ratio weighs more: a smaller image shows the same.
+/// The size whose ratio and area are nearest by factor. The ratio has more weight, because a smaller image has the same content.
 fn nearest(sizes: impl Iterator<Item = PixelSize>, wanted: PixelSize) -> PixelSize {
     let ratio = |size: PixelSize| f64::from(size.width.max(1)) / f64::from(size.height.max(1));
     let area = |size: PixelSize| size.pixels().max(1) as f64;

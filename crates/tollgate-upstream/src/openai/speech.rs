@@ -1,4 +1,4 @@
-//! Speech: `/audio/speech`. It creates no job upstream, so a lost call may be repeated.
+//! Speech: `/audio/speech`. The request creates no job upstream, so a lost call may be repeated.
 //! <https://platform.openai.com/docs/api-reference/audio/createSpeech>
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
 use crate::error::ProviderError;
 use crate::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
-/// Until the first byte of the audio, and between its chunks.
+/// The timeout until the first byte of the audio, and between its chunks.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct Speech(pub(super) Arc<Client>);

@@ -1,4 +1,4 @@
-//! Tokens by model and day. <https://platform.openai.com/docs/api-reference/usage/completions>
+//! Reads token counts by model and day from OpenAI's usage API. <https://platform.openai.com/docs/api-reference/usage/completions>
 
 use std::sync::Arc;
 

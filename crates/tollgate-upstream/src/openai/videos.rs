@@ -18,7 +18,7 @@ use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall, VideoProvider};
 use crate::raster;
 
-/// Formats of the reference.
+/// The formats of the reference image that the server accepts.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 /// The timeout of a poll.
 const POLL_TIME: Duration = Duration::from_secs(30);
@@ -57,7 +57,7 @@ impl VideoProvider for Videos {
                 HttpRequest::post(url, &Value::Object(fields.into_iter().collect()))
             }
             [first] => {
-                // A reference of any other size is refused.
+                // The server rejects a reference of any other size.
                 let image = raster::covering(first, size, READS).await?;
                 let mut form = MultipartForm::new();
                 for (name, value) in fields {
@@ -130,7 +130,7 @@ impl Queue for Videos {
 }
 
 impl Videos {
-    /// Delivers a finished video: OpenAI's lies beside its record, for those who have the key.
+    /// Delivers a finished video. OpenAI serves it at a path below the job's URL and requires the key.
     async fn deliver(
         &self,
         call: &QueueCall<'_>,
@@ -145,13 +145,13 @@ impl Videos {
         let delivered = deliver_results(call.sink, link(&content)).await;
         let is_missing = match &delivered {
             Ok(Polled::Failed(_)) => true,
-            // One download per poll: a video that was cut off is not looked for elsewhere.
+            // One download per poll: after a truncated download, no other URL is requested.
             Err(error) => error
                 .status
                 .is_some_and(|status| (400..500).contains(&status)),
             Ok(_) => false,
         };
-        // Some servers have a link in the record instead.
+        // Some servers put a link into the job's JSON instead.
         let urls = [&json["metadata"]["url"], &json["url"], &json["video_url"]];
         let mut urls = urls.iter().filter_map(|url| url.as_str());
         match urls.find(|url| !url.is_empty()).filter(|_| is_missing) {
@@ -161,7 +161,7 @@ impl Videos {
     }
 }
 
-/// Percent as a number, or as a text with its sign.
+/// The progress in percent, from a number or from a text with `%`.
 fn percent(progress: &Value) -> Option<u8> {
     let number = match progress {
         Value::Number(number) => number.as_f64()?,

@@ -1,4 +1,4 @@
-//! Reference images as an upstream accepts them: in a file format that it supports, of the size that it requires.
+//! Converts reference images to a form that an upstream accepts: a file format that it supports, the size that it requires.
 
 use std::sync::LazyLock;
 
@@ -25,14 +25,14 @@ const JPEG_QUALITY: u8 = 95;
 /// A reference image to send.
 #[derive(Debug, Clone)]
 pub(crate) enum Upload<'a> {
-    /// The file on disk as it is.
+    /// The unchanged file on disk.
     File(&'a InputFile),
-    /// Re-encoded.
+    /// A re-encoded image.
     Bytes(Bytes, ImageFormat),
 }
 
 impl Upload<'_> {
-    /// The format of its bytes.
+    /// The format of the bytes.
     pub(crate) fn format(&self) -> ImageFormat {
         match self {
             Self::File(file) => file.format,
@@ -41,7 +41,7 @@ impl Upload<'_> {
     }
 }
 
-/// `file` in one of the formats that the upstream supports: as it is, or as PNG.
+/// `file` in one of the formats that the upstream supports: unchanged, or as PNG.
 pub(crate) async fn readable<'a>(
     file: &'a InputFile,
     supported: &[ImageFormat],
@@ -69,7 +69,7 @@ pub(crate) async fn covering<'a>(
     reencode(file, size, format).await
 }
 
-/// `file`, a mask, as PNG with an alpha channel: one whose transparency is in its palette is re-encoded.
+/// `file`, a mask, as PNG with an alpha channel. A mask whose transparency is in its palette is re-encoded.
 pub(crate) async fn mask(file: &InputFile) -> Result<Upload<'_>, ProviderError> {
     if file.format == ImageFormat::Png && has_alpha(file).await {
         return Ok(Upload::File(file));
@@ -117,7 +117,7 @@ mod tests {
 
     const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg];
 
-    /// Left half red, right half blue.
+    /// An image whose left half is red and whose right half is blue.
     fn halves(name: &str, width: u32, height: u32, format: ImageFormat) -> InputFile {
         let pixels = RgbImage::from_fn(width, height, |x, _| {
             Rgb(if x < width / 2 {
@@ -173,7 +173,7 @@ mod tests {
     #[tokio::test]
     async fn masks_get_an_alpha_channel() {
         let png = halves("mask", 8, 8, ImageFormat::Png);
-        // Without alpha it is re-encoded; with alpha it is sent as it is.
+        // A mask without alpha is re-encoded; one with alpha is sent unchanged.
         assert!(matches!(mask(&png).await.unwrap(), Upload::Bytes(..)));
         let clear = image::RgbaImage::from_pixel(8, 8, image::Rgba([0, 0, 0, 0]));
         clear

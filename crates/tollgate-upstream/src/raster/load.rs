@@ -1,4 +1,4 @@
-//! Reference images and masks from the files that a client gave, scaled.
+//! Loads reference images and masks from files of a client, and scales them.
 
 use std::fs::File;
 
@@ -35,7 +35,7 @@ pub fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, Provide
 
 fn decode(file: &InputFile) -> Result<Raster, ProviderError> {
     let source = File::open(&file.path).map_err(|error| {
-        // Our own storage failed, the client's file is not at fault.
+        // The gateway's own storage failed; the client's file is not at fault.
         ProviderError::new(
             UpstreamErrorKind::Unavailable,
             format!("{} cannot be read: {}", file.field, error.kind()),

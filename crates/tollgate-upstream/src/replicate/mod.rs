@@ -1,4 +1,4 @@
-//! Replicate: images, videos and speech of any of its models through its queue, by configured mappings
+//! Replicate: images, videos and speech from any of Replicate's models through its queue, by configured mappings
 //! (<https://replicate.com/docs/reference/http>).
 
 mod models;
@@ -29,7 +29,7 @@ pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     mapped::check(channel, PRESETS)
 }
 
-/// The key's usual variables, and the models of a first configuration.
+/// The usual environment variables of the key, and the models of a first configuration.
 pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
     keys: &["REPLICATE_API_TOKEN"],
     base_url: None,
@@ -105,7 +105,7 @@ impl MappedQueue for Replicate {
         let url = [&self.prediction_url(id), "/cancel"].concat();
         let request = HttpRequest::without_body(Method::POST, url);
         let response = self.send(request, key).await?;
-        // A prediction that has ended or is unknown needs no cancelling.
+        // A prediction that has ended or is unknown need not be cancelled.
         match response.status.as_u16() {
             200..=299 | 400 | 404 | 422 => Ok(()),
             _ => Err(response::response_error(&self.client, &response)),

@@ -1,9 +1,9 @@
 //! Replicate's models: the paths for their predictions, and presets of the input fields of well-known ones.
 //!
-//! Each preset names where its id, every field and every value were read, on 21 November 2026: `studio` is the repository
-//! `GoRenku/studio` at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` has the models' input
-//! schemas as Replicate tells them (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`). Nothing has been run against
-//! Replicate itself. A channel's entry can configure other fields.
+//! Each preset names the source from which its id, every field and every value were read, on 21 November 2026: `studio` is the repository
+//! `GoRenku/studio` at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` contains the models' input schemas as Replicate
+//! returns them (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`). The presets were not tested against Replicate itself. A channel's entry
+//! can configure other fields.
 
 use crate::adapter::percent_encode;
 use crate::mapped::Preset;
@@ -26,7 +26,7 @@ pub(super) fn prediction_path(upstream: &str) -> (String, Option<String>) {
     (format!("/{folder}{}/predictions", plain(upstream)), None)
 }
 
-/// Options of well-known models.
+/// The input fields of well-known models.
 pub(super) static PRESETS: &[Preset] = &[
     Preset {
         // studio: video/bytedance-seedance-1-lite.json.
@@ -63,7 +63,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "camera_fixed": "camera_fixed", "seed": "seed" } }"#,
     },
     Preset {
-        // studio: image/bytedance-seedream-4-5.json. `max_images` counts in a group only, which `n` above 1 always asks for.
+        // studio: image/bytedance-seedream-4-5.json. `max_images` applies to a group only, which `n` above 1 always requests.
         id: "bytedance/seedream-4.5",
         serves: &[
             "doubao-seedance-4-5",
@@ -114,8 +114,8 @@ pub(super) static PRESETS: &[Preset] = &[
             "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
     },
     Preset {
-        // Fields: replicate.com/google/veo-3.1/versions/ed5b1767…/api; values: api.core.today/v1/models/google/veo-3.1/llms.txt,
-        // which sells Replicate's. Its `reference_images` need 16:9 and 8 seconds, which no family with references keeps to.
+        // Fields: replicate.com/google/veo-3.1/versions/ed5b1767…/api; values: api.core.today/v1/models/google/veo-3.1/llms.txt, which resells
+        // Replicate's models. Its `reference_images` require 16:9 and 8 seconds, which no family with references guarantees.
         id: "google/veo-3.1",
         serves: &["veo-3.1-pro"],
         options: r#"{ "input": {

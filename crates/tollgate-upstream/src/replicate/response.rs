@@ -6,7 +6,7 @@ use crate::adapter::{HttpResponse, ProviderClient, classify_error, missing_job_i
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::mapped::JobState;
 
-/// Phrases in the error of a failed prediction about moderation.
+/// Phrases in the error of a failed prediction that mean moderation.
 const MODERATION_PHRASES: &[&str] = &[
     "nsfw",
     "sensitive",
@@ -15,7 +15,7 @@ const MODERATION_PHRASES: &[&str] = &[
     "moderation",
     "content policy",
 ];
-/// Phrases about failures that a retry may avoid.
+/// Phrases about failures after which a retry may succeed.
 const RETRY_PHRASES: &[&str] = &[
     "please retry",
     "interrupted",
@@ -59,7 +59,7 @@ pub(super) fn parse_prediction(
             UpstreamErrorKind::Failed,
             "the upstream's task was cancelled",
         ),
-        // A deadline passed in the queue: nothing was generated, nothing is charged.
+        // A deadline passed while the prediction was queued: nothing was generated, nothing is charged.
         "aborted" => failed(
             UpstreamErrorKind::Unavailable,
             "the upstream ended the task before it began",
@@ -100,7 +100,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
     let detail = json["detail"].as_str().or_else(|| json["title"].as_str());
     let detail = detail.unwrap_or_default();
     let kind = match response.status.as_u16() {
-        // No access to the model; an invalid token is a 401.
+        // The channel has no access to the model; an invalid token is a 401.
         403 | 404 => UpstreamErrorKind::ModelNotFound,
         status => classify_error(status, "", detail),
     };

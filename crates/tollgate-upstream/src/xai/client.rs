@@ -1,4 +1,4 @@
-//! The client of one channel.
+//! The HTTP client of one xAI channel.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::provider::InputFile;
 use crate::raster::{self, Upload};
 
 pub(crate) const BASE_URL: &str = "https://api.x.ai/v1";
-/// What the `authorization` header has before the key.
+/// The prefix of the key in the `authorization` header.
 pub(super) const BEARER: &str = "Bearer ";
-/// Formats of input images.
+/// The formats of input images that the server accepts.
 const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 pub(super) struct Client {
     pub(super) http: ProviderClient,
-    /// With the version, without a slash at its end.
+    /// The base URL with the version, without a slash at its end.
     pub(super) base: String,
     pub(super) channel: Arc<Channel>,
 }
@@ -45,7 +45,7 @@ impl Client {
     }
 }
 
-/// `files` in formats that the models read.
+/// `files` in formats that the models accept.
 pub(super) async fn readable(files: &[InputFile]) -> Result<Vec<Upload<'_>>, ProviderError> {
     let mut all = Vec::with_capacity(files.len());
     for file in files {

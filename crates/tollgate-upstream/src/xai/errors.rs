@@ -1,4 +1,4 @@
-//! Classifies xAI's error responses. A status can stand for several errors; the message tells them apart.
+//! Classifies xAI's error responses. A status can mean several errors; the message distinguishes them.
 
 use serde_json::Value;
 
@@ -21,9 +21,9 @@ const QUOTA_WORDS: &[&str] = &[
     "billing",
     "purchase",
 ];
-/// Messages about a field that the provider does not have: sending it is our mistake, not the client's.
+/// Messages about a field that the server does not support: the gateway should not have sent it, so the client is not at fault.
 const UNSUPPORTED_WORDS: &[&str] = &["argument not supported"];
-/// Codes of failed tasks that another attempt may complete.
+/// Codes of failed tasks that may succeed at another attempt.
 const SERVER_CODES: &[&str] = &["internal_error", "server_error", "unavailable", "timeout"];
 
 /// The error of a response that is not the expected one.
@@ -46,7 +46,7 @@ pub(super) fn task_error(client: &ProviderClient, error: &Value) -> ProviderErro
     client.task_error(classify_task(&body), &body.message)
 }
 
-/// The error of a result that was generated and is held back.
+/// The error of a result that was generated but withheld.
 pub(super) fn withheld(what: &str) -> ProviderError {
     let message = format!("the upstream's safety system refused the {what}");
     ProviderError::new(UpstreamErrorKind::Moderated, message)

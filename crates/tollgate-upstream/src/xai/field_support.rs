@@ -8,7 +8,7 @@ const N: (&str, &str) = (
     "`n`; where the model makes fewer at once, in calls of 3",
 );
 
-/// For the provider's page.
+/// The supported fields, for the provider's page.
 pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
     FieldSupport {
         family: "grok-imagine",

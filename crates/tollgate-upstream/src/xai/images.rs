@@ -20,11 +20,11 @@ use crate::raster::Upload;
 
 /// Maximum number of images of one call.
 const MOST_PER_CALL: u32 = 10;
-/// Images of one call to a model that generates fewer, as in the public clients.
+/// Number of images of one call to a model that generates fewer, the same as in the public clients.
 const FEW_PER_CALL: u32 = 3;
 /// Maximum number of references of one call, as in the public clients.
 const MAX_REFERENCES: usize = 3;
-/// How long the images may take.
+/// The timeout of a call.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(super) struct Images(pub(super) Arc<Client>);
@@ -115,7 +115,7 @@ impl Images {
         results.deliver(n, attempt.sink, read, read_error).await
     }
 
-    /// One image of a response: a link, as long as it is not held back.
+    /// Reads one image of a response: a link, unless the image is withheld.
     fn item(&self, item: &Value) -> ListedResult {
         if item["respect_moderation"] == false {
             return ListedResult::Failed(errors::withheld("image"));
@@ -134,7 +134,7 @@ impl Images {
     }
 }
 
-/// The request's fields, `n` and references aside.
+/// The fields of the request except `n` and references.
 fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Adjustments), ProviderError> {
     let Some(size) = job.size.pixels else {
         return Err(ProviderError::new(

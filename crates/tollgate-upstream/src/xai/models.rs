@@ -2,22 +2,21 @@
 
 use tollgate_media::image::PixelSize;
 
-/// The catalogue's ids and the provider's, as of 20 Nov 2026. What an entry of the configuration says as
-/// `upstream` goes before. `/tts` has no models.
+/// The catalogue's ids and xAI's, as of 20 Nov 2026. A configured `upstream` of an entry overrides them. `/tts` has no models.
 pub(super) const IDS: &[(&str, &str)] = &[
     ("grok-imagine-1.0-partner", "grok-imagine-image"),
     ("grok-imagine-1.0-edit-partner", "grok-imagine-image"),
 ];
 
-/// Ratios of images.
+/// The aspect ratios of images that xAI supports.
 pub(super) const OF_IMAGES: &[&str] = &[
     "1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2", "9:19.5", "19.5:9", "9:20", "20:9", "1:2",
     "2:1",
 ];
-/// Ratios of videos.
+/// The aspect ratios of videos that xAI supports.
 pub(super) const OF_VIDEOS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3"];
 
-/// An image with more pixels than this is nearer to the 2k tier than to the 1k one: twice a megapixel, halfway by factors.
+/// An image with more pixels than this is nearer to the 2k tier than to the 1k one: two megapixels, half-way by factor.
 const LARGE: u64 = 2 * 1024 * 1024;
 
 /// The one of `ratios` to request: `named` if it is one of them, else the nearest to `size`.
@@ -31,12 +30,12 @@ pub(super) fn ratio(ratios: &[&'static str], named: Option<&str>, size: PixelSiz
     nearest.copied().unwrap_or("1:1")
 }
 
-/// The tier of an image; none for the usual one.
+/// The tier to request for an image; `None` for the default tier.
 pub(super) fn tier_of_image(size: PixelSize) -> Option<&'static str> {
     (size.pixels() > LARGE).then_some("2k")
 }
 
-/// The tier of a video of `size`, the family's own where the vendor has it. `few` where only the lower two are made.
+/// The tier of a video: the named one if xAI has it, otherwise the one nearest to `size`. `few`: only the lower two tiers are supported.
 pub(super) fn tier_of_video(named: Option<&str>, size: PixelSize, few: bool) -> &'static str {
     let tiers = [("480p", 480), ("720p", 720), ("1080p", 1080)];
     let tiers = &tiers[..if few { 2 } else { 3 }];

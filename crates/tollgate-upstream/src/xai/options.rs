@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::channel::{Channel, ChannelModel, known_options};
 
-/// The voice of speech without one.
+/// The voice for speech requests without one.
 const VOICE: &str = "voice";
 const DEFAULT_VOICE: &str = "eve";
 
@@ -26,7 +26,7 @@ fn check_values(owner: &str, options: &Map<String, Value>) -> Result<(), String>
     }
 }
 
-/// The voice of speech without one.
+/// The voice for speech requests without one.
 pub(super) fn voice<'a>(channel: &'a Channel, model: &'a ChannelModel) -> &'a str {
     let option = model.options.get(VOICE).or(channel.options.get(VOICE));
     option.and_then(Value::as_str).unwrap_or(DEFAULT_VOICE)

@@ -1,4 +1,4 @@
-//! Speech: `/tts`. It creates no job upstream, so a lost call may be repeated.
+//! Speech: `/tts`. The request creates no job upstream, so a lost call may be repeated.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
 use crate::error::ProviderError;
 use crate::provider::{Completed, ResultData, SpeechCall, SpeechProvider, Started};
 
-/// Until the first byte of the audio, and between its chunks.
+/// The timeout until the first byte of the audio, and between its chunks.
 const TIMEOUT: Duration = Duration::from_secs(120);
 /// Minimum and maximum speed.
 const SPEEDS: (f64, f64) = (0.7, 1.5);

@@ -1,4 +1,4 @@
-//! Videos: `/videos/generations`.
+//! Generates videos through `/videos/generations`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ impl Queue for Videos {
         let response = client.http.send(request).await?;
         let json = response.json();
         if response.status == StatusCode::ACCEPTED {
-            // Its body may be empty.
+            // The body may be empty.
             return Ok(Polled::Pending(percent(&json)));
         }
         if !response.status.is_success() {
@@ -138,7 +138,7 @@ fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
     }
 }
 
-/// The request's fields, images aside.
+/// The fields of the request except images.
 fn fields(
     id: &str,
     job: &VideoJob,
@@ -167,7 +167,7 @@ fn fields(
     put("model", id.into());
     put("prompt", job.prompt.as_str().into());
     put("duration", job.seconds.into());
-    // Without a ratio the video has the start image's.
+    // Without a ratio, the video has the ratio of its start image.
     if named.is_some() || role != Role::First {
         let ratio = models::ratio(models::OF_VIDEOS, named, size);
         changes.ratio(named, Some(size), ratio);

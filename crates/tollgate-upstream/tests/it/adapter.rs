@@ -1,4 +1,4 @@
-//! An adapter opened as the server opens it, the calls that the server makes of it, and a sink that records what it delivers.
+//! Test helpers: an adapter opened as the server opens it, the calls that the server sends to it, and a sink that records what it delivers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use tollgate_upstream::{
 };
 
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef";
-/// Our own id of every attempt.
+/// The gateway's id of every attempt.
 pub(crate) const EXTERNAL_ID: &str = "ext-1";
 
 /// The registry's entry of a channel kind.
@@ -64,14 +64,14 @@ pub(crate) fn members(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().expect("an object")
 }
 
-/// An adapter on its channel's first model, with its first key.
+/// An adapter of its channel's first model, with its first key.
 pub(crate) struct Adapter {
     pub(crate) provider: Provider,
     pub(crate) model: ChannelModel,
     pub(crate) key: Secret,
-    /// How many attempts at the same task have failed.
+    /// The number of earlier attempts at the same task that failed.
     pub(crate) failed_attempts: u32,
-    /// What the provider's server is told of the trace.
+    /// The trace context that the provider's server receives.
     pub(crate) trace: Option<TraceHeaders>,
     pub(crate) cancel: CancellationToken,
     pub(crate) sink: RecordingSink,
@@ -82,7 +82,7 @@ impl Adapter {
         Self::open_with(&Client::new(ClientOptions::default()), channel)
     }
 
-    /// The same with another HTTP client.
+    /// Opens an adapter with another HTTP client.
     pub(crate) fn open_with(egress: &Client, channel: Channel) -> Self {
         let entry = entry(&channel.kind);
         (entry.check)(&channel).expect("the channel is well configured");
@@ -235,7 +235,7 @@ impl Delivered {
     }
 }
 
-/// Records what is delivered, unless it is told to fail.
+/// Records the delivered results, unless `errors` lists an error for the delivery.
 #[derive(Default)]
 pub(crate) struct RecordingSink {
     results: Mutex<Vec<Delivered>>,
@@ -254,7 +254,7 @@ impl RecordingSink {
         self.progress.lock().unwrap().clone()
     }
 
-    /// Each as `field: requested → used`.
+    /// The adjustments, each as `field: requested → used`.
     pub(crate) fn adjustments(&self) -> Vec<String> {
         self.adjustments.lock().unwrap().clone()
     }

@@ -1,10 +1,10 @@
-//! Recorded exchanges with each provider, in `tests/cases/PROVIDER.jsonl`: a call of the adapter, the requests that it must send,
-//! the responses that it gets, and the outcome.
+//! Recorded exchanges with each provider, in `tests/cases/PROVIDER.jsonl`: a call of the adapter, the requests that it must send, the responses that
+//! it receives, and the outcome.
 //!
-//! A line is a [`Case`], the `defaults` of the cases below it, or a row of the case above it: an array of the status (`null`
-//! for a connection that breaks), the response, the outcome, and other fields. A row of a case with `check` is an array of
-//! fields of the channel and a part of the error, `null` if there is none. `{host}`, `{key}` and `{jwt}` stand for the
-//! server's address, the key and a signed token; jobs and images are described as in [`crate::jobs`].
+//! A line is a [`Case`], the `defaults` of the cases below it, or a row of the case above it: an array of the status (`null` for a connection that
+//! breaks), the response, the outcome, and other fields. A row of a case with `check` is an array of fields of the channel and a part of the error,
+//! `null` if there is no error. `{host}`, `{key}` and `{jwt}` are placeholders for the server's address, the key and a signed token; jobs and images
+//! are described as in [`crate::jobs`].
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ use crate::jobs::{self, InputImages};
 use crate::outcome::Outcome;
 use crate::sent_request::{sent_body, sent_headers};
 
-/// A call of an adapter and what must come of it.
+/// A call of an adapter and its expected outcome.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Case {
@@ -45,8 +45,7 @@ struct Case {
     images: Vec<String>,
     mask: Option<String>,
     find: bool,
-    /// The id of a job to poll or to cancel, the kind of its task if it is no video, how many results were requested if more
-    /// than one.
+    /// The id of a job to poll or to cancel, the kind of its task if it is not a video, and the number of requested results if more than one.
     poll: Option<String>,
     cancel: Option<String>,
     task: Option<TaskKind>,
@@ -55,12 +54,12 @@ struct Case {
     chat: Option<String>,
     stream: bool,
     client_headers: Vec<(String, String)>,
-    /// Only checks the channel's options.
+    /// Whether the case only checks the channel's options.
     check: bool,
     /// The error kinds of the sink's deliveries; `null` for one that succeeds.
     sink_errors: Vec<Option<String>>,
     exchanges: Vec<Exchange>,
-    /// Whether the requests are sent at the same time, so that nothing is in order.
+    /// Whether the requests are sent at the same time, so that their order is not checked.
     in_any_order: bool,
     /// The headers of every request, and the only request of a case with rows.
     headers: Map<String, Value>,
@@ -88,13 +87,13 @@ struct Exchange {
     /// `None` if the connection breaks before the response.
     status: Option<u16>,
     reply: Value,
-    /// The content type, if it is not that of JSON or of a page.
+    /// The content type, if it differs from that of JSON or of a page.
     #[serde(rename = "type")]
     content_type: Option<String>,
     reply_headers: Map<String, Value>,
-    /// Whether the connection breaks in the response.
+    /// Whether the connection breaks in the middle of the response.
     cut: bool,
-    /// How often the same request is sent; once if this is absent.
+    /// The number of times that the same request is sent; once if this is absent.
     times: Option<usize>,
 }
 
@@ -219,7 +218,7 @@ impl Case {
         self.exchanges.iter().flat_map(repeated).collect()
     }
 
-    /// What came of the case, and what must come of it.
+    /// The outcome of the case, and its expected outcome.
     async fn run(&self, kind: &str) -> (Value, Value) {
         let script = Script::new(self.script());
         let replies = Arc::clone(&script);
@@ -238,7 +237,7 @@ impl Case {
         };
         let error = outcome.error.as_ref();
         assert!(!error.is_some_and(|e| e.message.is_empty() || format!("{e:?}").contains(KEY)));
-        // An error that is an error response has its status.
+        // The status of an error response is the status of the error.
         let status = match script.exchanges[..] {
             [ref exchange] if self.outcome.starts_with("error ") && !exchange.cut => {
                 exchange.status.filter(|status| *status >= 400)
@@ -274,7 +273,7 @@ impl Case {
         (actual, expected)
     }
 
-    /// Sorted if the requests are sent at the same time.
+    /// Sorts the list if the requests are sent at the same time.
     fn ordered<T: ToString>(&self, mut list: Vec<T>) -> Vec<T> {
         if self.in_any_order {
             list.sort_by_key(T::to_string);
@@ -282,7 +281,7 @@ impl Case {
         list
     }
 
-    /// The requests that were sent, and those that should be. A case need not have bodies.
+    /// The requests that were sent, and the expected ones. A case need not specify bodies.
     fn requests(
         &self,
         exchanges: &[Exchange],
@@ -328,7 +327,7 @@ impl Script {
         Arc::new(Self { exchanges, open })
     }
 
-    /// The response of the first exchange with this request, or else of the first.
+    /// The response of the first exchange that has this request, or else of the first exchange.
     fn reply(&self, request: &ReceivedRequest) -> Reply {
         let mut open = self.open.lock().unwrap();
         let body = sent_body(request);
@@ -369,7 +368,7 @@ impl Exchange {
     }
 }
 
-/// A result as the cases have it. The key goes with links to the channel's own origin only, and is marked as sensitive.
+/// A result as the cases write it. Asserts that the key is sent only with links to the channel's own origin, and is marked as sensitive.
 fn shown(result: &Delivered, server: &FixtureServer) -> String {
     match result {
         Delivered::File(bytes) => jobs::describe(bytes),
@@ -386,7 +385,7 @@ fn shown(result: &Delivered, server: &FixtureServer) -> String {
     }
 }
 
-/// Runs the cases of a file and shows all that went wrong.
+/// Runs the cases of a file and prints all differences.
 async fn run(kind: &str) {
     let mut mismatches = Vec::new();
     for (line, case) in read(kind) {
@@ -404,7 +403,7 @@ async fn run(kind: &str) {
     assert!(mismatches.is_empty(), "\n{}", mismatches.join("\n"));
 }
 
-/// A test of each provider's cases.
+/// Defines a test of each provider's cases.
 macro_rules! providers {
     ($($kind:ident)*) => {
         $(

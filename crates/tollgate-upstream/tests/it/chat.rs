@@ -1,5 +1,5 @@
-//! Providers of chat: the formats that they support, their headers, timeouts and connections. What they send and how errors are
-//! classified is in the cases.
+//! Tests of chat providers: the formats that they support, their headers, timeouts and connections. The requests that they send and the
+//! classification of errors are tested by the cases.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Chat {
     }
 }
 
-/// The whole body.
+/// Reads the complete body.
 async fn read(mut body: ChatBody) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(chunk) = body.chunk().await.unwrap() {

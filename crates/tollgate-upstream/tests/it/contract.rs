@@ -1,6 +1,6 @@
-//! The provider contract: one suite that every adapter runs against its provider's fake, for each kind of job in
-//! `tests/cases/contract.jsonl`. It proves that jobs complete, how errors of submissions, tasks and polls are classified, and that
-//! jobs can be cancelled and found where a provider has that.
+//! The provider contract: one suite that every adapter runs against its provider's fake, for each kind of job in `tests/cases/contract.jsonl`. It
+//! proves that jobs complete, how errors of submissions, tasks and polls are classified, and that jobs can be cancelled and found if the provider
+//! supports that.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::jobs;
 /// A directive of the fake, and the kind of the error that it causes.
 type Errors = BTreeMap<String, String>;
 
-/// One kind of job on one provider, and where it differs from the tables below.
+/// One kind of job on one provider, and its differences from the tables below.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -32,33 +32,33 @@ struct Case {
     image: Option<Map<String, Value>>,
     video: Option<Map<String, Value>>,
     speech: Option<Map<String, Value>>,
-    /// Errors of submissions beside [`SUBMIT_ERRORS`], and instead of them.
+    /// Errors of submissions in addition to [`SUBMIT_ERRORS`], or replacing entries of it.
     submit_errors: Errors,
     /// `None` for a provider that works within the call.
     queue: Option<QueueCase>,
 }
 
-/// What is special about jobs in a provider's queue.
+/// The properties of jobs in a provider's queue.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueueCase {
-    /// Errors of tasks beside [`TASK_ERRORS`], and instead of them.
+    /// Errors of tasks in addition to [`TASK_ERRORS`], or replacing entries of it.
     #[serde(default)]
     task_errors: Errors,
-    /// Errors of polls beside [`POLL_ERRORS`].
+    /// Errors of polls in addition to [`POLL_ERRORS`].
     #[serde(default)]
     poll_errors: Errors,
-    /// A provider job id that the provider does not know.
+    /// A provider job id of no existing job.
     unknown_job_id: String,
-    /// Whether a job that waits can be cancelled.
+    /// Whether a queued job can be cancelled.
     #[serde(default)]
     cancels: bool,
-    /// Whether a job can be found by our own id.
+    /// Whether a job can be found by the gateway's id.
     #[serde(default)]
     finds: bool,
 }
 
-/// The fake's directive for a failing submission, and the kind of its error: the same for all providers.
+/// The fake's directive for a failing submission, and the kind of the error: the same for all providers.
 const SUBMIT_ERRORS: &[(&str, UpstreamErrorKind)] = &[
     ("quota-exhausted", QuotaExhausted),
     ("rate-limited=7", RateLimited),
@@ -70,10 +70,10 @@ const SUBMIT_ERRORS: &[(&str, UpstreamErrorKind)] = &[
     ("reset-before-head", OutcomeUnknown),
     ("reset-after-accept", OutcomeUnknown),
 ];
-/// Of an accepted task that fails.
+/// The directive for an accepted task that fails, and the kind of the error.
 const TASK_ERRORS: &[(&str, UpstreamErrorKind)] =
     &[("content-filter", Moderated), ("fail", Unavailable)];
-/// Of a failing poll, after which the next poll tries again.
+/// The directive for a failing poll, after which the next poll retries, and the kind of the error.
 const POLL_ERRORS: &[(&str, UpstreamErrorKind)] = &[
     ("status=503@poll", Unavailable),
     ("rate-limited@poll", RateLimited),
@@ -147,7 +147,7 @@ impl Case {
     }
 }
 
-/// `common` without the directives that are in `special`, and those.
+/// `common` without the directives that are in `special`, followed by `special`.
 fn with_special<'a>(
     common: &'a [(&'a str, UpstreamErrorKind)],
     special: &'a Errors,
@@ -212,7 +212,7 @@ async fn errors_of_submissions_are_classified_alike() {
             let (_fake, adapter) = case.open(0).await;
             let prompt = format!("a cat [[fake:{directive}]]");
             let error = case.start(&adapter, &prompt).await.unwrap_err();
-            // A job that can be found by our own id may have been accepted before a page came in place of its response.
+            // If a job can be found by the gateway's id, it may have been accepted although a page was received instead of the response.
             let expected = match &case.queue {
                 Some(queue) if queue.finds && directive == "html-200" => {
                     let found = adapter.find(&case.job(&prompt)).await;
@@ -285,7 +285,7 @@ async fn a_waiting_job_can_be_cancelled() {
             "{}: {polled:?}",
             case.model
         );
-        // A job that has ended is left alone.
+        // Cancelling a job that has ended succeeds.
         let job_id = case.accepted(&adapter, "[[fake:polls=1]]").await;
         adapter.poll_to_end(&job_id, case.kind(), 1).await.unwrap();
         adapter.cancel(&job_id, case.kind()).await.unwrap();
@@ -304,7 +304,7 @@ async fn a_cancelled_attempt_ends_at_once() {
         let error = case.start(&adapter, "a cat [[fake:hang]]");
         let error = tokio::time::timeout(Duration::from_secs(2), error).await;
         let ended = error.map(|started| started.unwrap_err().kind).ok();
-        // What may be in a provider's queue is left to the worker, which drops the call.
+        // For a job that may be in a provider's queue, the worker drops the call instead.
         let is_queued = case.queue.is_some();
         assert!(
             ended == Some(Interrupted) || is_queued,

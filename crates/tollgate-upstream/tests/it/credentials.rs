@@ -1,5 +1,5 @@
-//! Keys from which adapters make tokens: Kling's pairs of keys and Google's service accounts. And what of Kling and Google does
-//! not fit in a case.
+//! Tests of adapters that create tokens from their keys: Kling's pairs of keys and Google's service accounts. Also tests of Kling and Google that
+//! cannot be written as a case.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -45,7 +45,7 @@ fn decoded(part: &str) -> Value {
     serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
 }
 
-/// The claims of a request's token, whose signature must be right.
+/// The claims of a request's token. Asserts that its signature is valid.
 fn kling_claims(request: &ReceivedRequest) -> Value {
     let token = request.header("authorization").strip_prefix("Bearer ");
     let (signed, signature) = token.unwrap().rsplit_once('.').unwrap();
@@ -121,7 +121,7 @@ fn mp3_frame(fill: u8) -> Vec<u8> {
     frame
 }
 
-/// What Kling delivers for a text of three parts, whose files are these.
+/// The file that Kling's adapter delivers for a text of three parts with these files.
 async fn long_speech(
     files: [Vec<u8>; 3],
 ) -> (Result<Started, UpstreamErrorKind>, Vec<String>, Vec<u8>) {
@@ -184,7 +184,7 @@ fn key_file(uri: &str) -> Secret {
     Secret::new(document.to_string())
 }
 
-/// Header and claims of the token with which an access token is requested, and whose signature must be right.
+/// Header and claims of the token with which an access token is requested. Asserts that its signature is valid.
 fn google_claims(request: &ReceivedRequest) -> (Value, Value) {
     let form: Vec<_> = url::form_urlencoded::parse(&request.body).collect();
     assert_eq!(form[0].1, "urn:ietf:params:oauth:grant-type:jwt-bearer");
@@ -201,7 +201,7 @@ fn google_claims(request: &ReceivedRequest) -> (Value, Value) {
     (decoded(header), decoded(claims))
 }
 
-/// A service of access tokens, and an adapter of `model` at `base` whose key file names the service.
+/// A server that issues access tokens, and an adapter of `model` at `base` whose key file names that server.
 async fn service_account(
     base: String,
     model: &str,
@@ -356,7 +356,7 @@ fn keys_that_cannot_work_are_rejected_without_being_shown() {
 const OPERATION: &str =
     "projects/p/locations/l/publishers/google/models/veo-3.1-generate-001/operations/1";
 
-/// A poll on the Agent Platform, and what was delivered.
+/// Polls on the Agent Platform; returns the outcome and the delivered files.
 async fn poll_platform(
     handler: impl Fn() -> Reply + Send + Sync + 'static,
 ) -> (Result<Polled, UpstreamErrorKind>, Vec<Vec<u8>>) {
@@ -396,7 +396,7 @@ async fn the_agent_platforms_video_is_in_the_response_whatever_its_chunks() {
     assert!(matches!(polled, Ok(Polled::Completed(_))), "{polled:?}");
     assert!(files == [video]);
 
-    // A video that breaks off is fetched again at the next poll.
+    // A video whose transfer breaks off is fetched again at the next poll.
     let beginning = format!("{start}AAAA");
     let (polled, files) =
         poll_platform(move || broken_off("application/json", beginning.clone())).await;

@@ -1,4 +1,4 @@
-//! The HTTP client against servers on this machine that respond correctly or not.
+//! Tests the HTTP client against servers on this machine that send valid and invalid responses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -17,7 +17,7 @@ use tollgate_upstream::egress::{
 
 use crate::tls;
 
-/// A server that responds to each path as the tests need it, and the heads of the requests that it received.
+/// A server that responds to each path as the tests need it, and records the heads of the requests that it received.
 pub(crate) struct Server {
     address: SocketAddr,
     received: Arc<Mutex<Vec<String>>>,
@@ -65,7 +65,7 @@ where
     let head = String::from_utf8(head).unwrap();
     received.lock().unwrap().push(head.clone());
     let path = head.split(' ').nth(1).unwrap().to_owned();
-    // An error here is the client hanging up, which is often the point.
+    // An error here means that the client closed the connection, which many tests intend.
     let _ = reply(&mut stream, &path, name).await;
 }
 
@@ -399,7 +399,7 @@ async fn a_silent_host_is_given_up() {
     }
 }
 
-/// Resolves each name to the next of its lists, and then to the last one.
+/// Resolves each name to the next of its lists, and after the last one always to that.
 struct ChangingResolver {
     results: Vec<Vec<IpAddr>>,
     lookups: AtomicUsize,
@@ -425,7 +425,7 @@ impl Resolve for ChangingResolver {
 
 #[tokio::test]
 async fn the_address_that_was_checked_is_the_one_connected_to() {
-    // 127.0.0.1 stands for a public address, 127.0.0.2 for a private one on the same port.
+    // 127.0.0.1 represents a public address, 127.0.0.2 a private one on the same port.
     let public = Server::at("127.0.0.1:0".parse().unwrap(), "public").await;
     let port = public.address.port();
     let private = Server::at(SocketAddr::from(([127, 0, 0, 2], port)), "private").await;
@@ -595,7 +595,7 @@ async fn unguarded_requests_stream_and_time_out() {
 
 #[tokio::test]
 async fn a_call_has_its_own_connect_timeout() {
-    // Accepts and never speaks TLS.
+    // Accepts connections but never starts TLS.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/", mute.local_addr().unwrap());
     let timeouts = Timeouts {

@@ -15,12 +15,12 @@ use crate::adapter::{Adapter, KEY, channel};
 use crate::jobs::{self, InputImages, describe};
 use crate::outcome::Outcome;
 
-/// A job, or one of every size.
+/// A job, or one job for every size.
 #[derive(Deserialize, Default)]
 #[serde(default, deny_unknown_fields)]
 struct Case {
     provider: String,
-    /// A job is sent to each of them.
+    /// The models; a job is sent to each of them.
     models: Vec<String>,
     options: Map<String, Value>,
     model_options: Map<String, Value>,
@@ -32,14 +32,14 @@ struct Case {
     mask: Option<String>,
     /// A job for every size of this image family.
     every_size_of: Option<String>,
-    /// After how many polls the fake has finished a job.
+    /// The number of polls after which the fake has finished a job.
     polls: u32,
-    /// `completed` if this is absent.
+    /// The expected outcome, `completed` if this is absent.
     outcome: Option<String>,
     failures: Vec<String>,
-    /// How many results of which description there are; not compared for every size.
+    /// The number of results by description; not compared if there is a job for every size.
     results: BTreeMap<String, usize>,
-    /// The rule by which the fake rejects the request.
+    /// The rule by which the fake is expected to reject the request.
     rejected_by: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Case {
         (fake, Adapter::open(channel))
     }
 
-    /// Starts a job and polls it to its end. A provider that can find a job finds this one.
+    /// Starts a job and polls it to its end. If the provider can find jobs, asserts that it finds this one.
     async fn complete(&self, adapter: &Adapter, job: &Job) -> Outcome {
         let folder = InputImages::new();
         let files = folder.files(&self.images);
@@ -121,7 +121,7 @@ impl Case {
         Outcome::polled(adapter.poll_to_end(&id, kind, requested).await)
     }
 
-    /// What came of the case for a model, and what must come of it.
+    /// The outcome of the case for a model, and its expected outcome.
     async fn run(&self, model: &str) -> (Value, Value) {
         let (fake, adapter) = self.open(model).await;
         let jobs = self.jobs();

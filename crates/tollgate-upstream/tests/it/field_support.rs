@@ -1,6 +1,6 @@
-//! The pages of the providers say what becomes of every field: their tables are written from the adapters' declarations.
+//! Checks that the providers' pages list the support of every field: their tables are generated from the adapters' declarations.
 //!
-//! `TOLLGATE_BLESS=1 cargo test -p tollgate-upstream --test it field_support` writes them.
+//! `TOLLGATE_BLESS=1 cargo test -p tollgate-upstream --test it field_support` updates them.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tollgate_upstream::{FieldSupport, PROVIDERS};
 const BEGIN: &str = "<!-- fields -->";
 const END: &str = "<!-- /fields -->";
 
-/// The part of a page between the marks.
+/// The part of a page between the markers.
 fn tables(families: &[FieldSupport]) -> String {
     let mut text = format!("{BEGIN}\n");
     for support in families {

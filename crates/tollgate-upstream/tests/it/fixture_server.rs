@@ -1,4 +1,4 @@
-//! A provider's server on this machine: it records the requests that it receives and replies as a test tells it to.
+//! A provider's server on this machine: it records the requests that it receives and sends the responses that a test specifies.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,7 +45,7 @@ impl ReceivedRequest {
     }
 }
 
-/// A complete response of that content type; none if it is empty.
+/// A complete response of that content type; without the header if `content_type` is empty.
 pub(crate) fn reply(status: u16, content_type: &str, body: impl Into<Bytes>) -> Reply {
     let body = body.into();
     chunked(status, content_type, stream::iter([Ok(body)]).boxed())
@@ -71,14 +71,14 @@ pub(crate) fn chunked(status: u16, content_type: &str, chunks: Chunks) -> Reply 
 pub(crate) fn broken_off(content_type: &str, beginning: impl Into<Bytes>) -> Reply {
     let first = stream::iter([Ok(beginning.into())]);
     let broken = stream::once(async {
-        // What was written before is on its way by then.
+        // By then, the bytes written before have been sent.
         tokio::time::sleep(Duration::from_millis(50)).await;
         Err(std::io::Error::other("broken off"))
     });
     chunked(200, content_type, first.chain(broken).boxed())
 }
 
-/// The same response with another header.
+/// Adds a header to the response.
 pub(crate) fn with_header(reply: Reply, name: &str, value: &str) -> Reply {
     let mut reply = reply?;
     let name: http::HeaderName = name.parse().expect("a header's name");
@@ -95,14 +95,14 @@ pub(crate) struct FixtureServer {
 }
 
 impl FixtureServer {
-    /// Replies to every request with what `handler` returns.
+    /// Responds to every request with the result of `handler`.
     pub(crate) async fn start(
         handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
     ) -> Self {
         Self::listen(None, Arc::new(handler)).await
     }
 
-    /// The same with TLS as `name`, and the root certificate that vouches for it.
+    /// Starts a server with TLS for `name`; returns also the root certificate that signs its certificate.
     pub(crate) async fn start_tls(
         name: &str,
         handler: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
@@ -143,7 +143,7 @@ impl FixtureServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Host and port.
+    /// The server's host and port.
     pub(crate) fn host(&self) -> String {
         self.address.to_string()
     }
@@ -157,7 +157,7 @@ impl FixtureServer {
     }
 }
 
-/// Replies to the requests of one connection.
+/// Responds to the requests of one connection.
 async fn serve<S>(stream: S, log: Arc<Mutex<Vec<ReceivedRequest>>>, handler: Arc<Handler>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -178,7 +178,7 @@ where
             reply.ok_or_else(|| std::io::Error::other("no response"))
         }
     });
-    // An error here is the client hanging up, which is often the point.
+    // An error here means that the client closed the connection, which many tests intend.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

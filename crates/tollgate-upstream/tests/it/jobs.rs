@@ -1,4 +1,4 @@
-//! Jobs, input images and sizes, from short descriptions.
+//! Builds jobs, input images and sizes from short descriptions.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -11,8 +11,7 @@ use tollgate_media::image::size::Sizes;
 use tollgate_media::image::{ImageFormat, PixelSize, families};
 use tollgate_upstream::InputFile;
 
-/// A job with `fields` in place of the defaults. A size may be written `1280x720 16:9 720p`: pixels, ratio and tier, `-` for
-/// one that is not known.
+/// A job with the defaults replaced by `fields`. A size may be written `1280x720 16:9 720p`: pixels, ratio and tier, `-` for one that is not known.
 pub(crate) fn job(kind: TaskKind, fields: &Map<String, Value>) -> Job {
     let mut job = match kind {
         TaskKind::Image => json!({
@@ -87,15 +86,15 @@ impl InputImages {
         Self(folder)
     }
 
-    /// The images of a request, in its order.
+    /// The images of a request, in the order of `descriptions`.
     pub(crate) fn files(&self, descriptions: &[String]) -> Vec<InputFile> {
         let numbered = descriptions.iter().enumerate();
         let file = |(at, text): (usize, &String)| self.file(&format!("images[{at}]"), text);
         numbered.map(file).collect()
     }
 
-    /// `one.png` is a file that holds `one` and passes as PNG; `<gif 24x8>` is an image of one colour, `<clear-png 8x8>` a
-    /// transparent one.
+    /// The file of a description: `one.png` is a file that contains `one` and is declared as PNG; `<gif 24x8>` is an image of one colour,
+    /// `<clear-png 8x8>` a transparent one.
     pub(crate) fn file(&self, field: &str, description: &str) -> InputFile {
         let (bytes, format, size) = match described(description) {
             Some(image) => image,
@@ -133,7 +132,7 @@ fn format_named(name: &str) -> ImageFormat {
     format.expect(name)
 }
 
-/// The image that a description between angle brackets stands for.
+/// The image that a description in angle brackets specifies.
 fn described(text: &str) -> Option<(Vec<u8>, ImageFormat, PixelSize)> {
     let (name, size) = text.strip_prefix('<')?.strip_suffix('>')?.split_once(' ')?;
     let (width, height) = size.split_once('x')?;
@@ -154,14 +153,14 @@ fn described(text: &str) -> Option<(Vec<u8>, ImageFormat, PixelSize)> {
     Some((bytes.into_inner(), format_named(name), size))
 }
 
-/// `<jpg 16x9>`; `None` if it is no image.
+/// The description of an image, such as `<jpg 16x9>`; `None` if the bytes are not an image.
 pub(crate) fn describe_image(bytes: &[u8]) -> Option<String> {
     let format = image::guess_format(bytes).ok()?.extensions_str()[0];
     let image = image::load_from_memory(bytes).ok()?;
     Some(format!("<{format} {}x{}>", image.width(), image.height()))
 }
 
-/// A description of a file: an image's, `<mp4>`, `<mp3>`, `<wav>`, the text if it is a short one, or `<bytes>`.
+/// A description of a file: an image's, `<mp4>`, `<mp3>`, `<wav>`, the text if it is short, or `<bytes>`.
 pub(crate) fn describe(bytes: &[u8]) -> String {
     if bytes.get(4..8) == Some(b"ftyp") {
         return "<mp4>".to_owned();

@@ -1,4 +1,4 @@
-//! The adapters and the HTTP client through their public interfaces.
+//! Tests the adapters and the HTTP client through their public interfaces.
 
 mod adapter;
 mod cases;

@@ -1,10 +1,10 @@
-//! What came of a call, in the words of the cases.
+//! The outcome of a call, written as the cases write it.
 
 use tollgate_upstream::{Completed, Found, Polled, ProviderError, Started};
 
-/// What came of a call.
+/// The outcome of a call.
 pub(crate) struct Outcome {
-    /// Such as `accepted ID`, `pending 40`, `error Moderated`.
+    /// The outcome as text, such as `accepted ID`, `pending 40`, `error Moderated`.
     pub(crate) text: String,
     pub(crate) error: Option<ProviderError>,
     /// The kinds of the missing results' errors.

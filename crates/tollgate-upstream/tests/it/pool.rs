@@ -1,4 +1,4 @@
-//! The connection pool: connections are reused, shared, replaced and closed.
+//! Tests the connection pool: connections are reused, shared, replaced and closed.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -42,7 +42,7 @@ async fn server() -> (SocketAddr, mpsc::UnboundedReceiver<Connection>) {
 struct Connection(TcpStream);
 
 impl Connection {
-    /// The head and body of the next request. `None` at the connection's end.
+    /// The head and body of the next request. `None` if the connection ended.
     async fn request(&mut self) -> Option<String> {
         let mut read = Vec::new();
         while !read.ends_with(b"\r\n\r\ndata") {
@@ -70,7 +70,7 @@ async fn send(client: &Client, address: SocketAddr) -> Result<Bytes, EgressError
     response.into_body().collect(1000).await
 }
 
-/// A request over a new connection with a complete response; the server's end of the connection.
+/// Sends a request over a new connection and completes its response; returns the server's end of the connection.
 async fn first_request(
     client: &Client,
     address: SocketAddr,
@@ -99,7 +99,7 @@ async fn a_connection_is_reused_for_the_next_request() {
         for expected in ["word", "word", ""] {
             assert_eq!(send(&client, address).await.unwrap(), expected);
         }
-        // Two at a time need two.
+        // Two requests at the same time need two connections.
         let (one, other) = tokio::join!(send(&client, address), send(&client, address));
         assert_eq!(
             (&*one.unwrap(), &*other.unwrap()),
@@ -132,7 +132,7 @@ async fn a_connection_that_the_server_closed_is_replaced() {
         let mut connection = first_request(&client, address, &mut connections).await;
         connection.0.shutdown().await.unwrap();
         drop(connection);
-        // Until the end has come through the loopback device.
+        // Waits until the end of the connection has passed through the loopback device.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -142,7 +142,7 @@ async fn a_request_without_a_response_is_not_sent_again() {
     let (address, mut connections) = server().await;
     let client = client();
     let mut connection = first_request(&client, address, &mut connections).await;
-    // On a reused connection as well: the server may have processed it.
+    // Not retried even on a reused connection: the server may have processed the request.
     let (response, ()) = tokio::join!(send(&client, address), async move {
         assert!(connection.request().await.is_some());
         drop(connection);
@@ -156,7 +156,7 @@ async fn a_request_without_a_response_is_not_sent_again() {
 async fn a_connection_with_an_abandoned_request_is_closed() {
     let (address, mut connections) = server().await;
     let client = client();
-    // Before the head, and before the last byte of the body.
+    // Abandoned before the head, and before the last byte of the body.
     let waiting = tokio::spawn(client.send(post(address), TIMEOUTS));
     let mut connection = connections.recv().await.unwrap();
     assert!(connection.request().await.is_some());

@@ -1,4 +1,4 @@
-//! A request that an adapter sent, as the cases have it.
+//! A request that an adapter sent, in the form in which the cases write it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,7 +8,7 @@ use crate::adapter::KEY;
 use crate::fixture_server::ReceivedRequest;
 use crate::jobs::{describe, describe_image};
 
-/// The headers that are a provider's own, not those of HTTP or of JSON.
+/// The headers that are specific to a provider, without those that every HTTP or JSON request has.
 pub(crate) fn sent_headers(request: &ReceivedRequest) -> Map<String, Value> {
     let mut shown = Map::new();
     for name in request.headers.keys() {
@@ -36,7 +36,7 @@ pub(crate) fn sent_headers(request: &ReceivedRequest) -> Map<String, Value> {
     shown
 }
 
-/// The body as the cases have it.
+/// The body in the form in which the cases write it.
 pub(crate) fn sent_body(request: &ReceivedRequest) -> Value {
     let content_type = request.header("content-type");
     if let Some(boundary) = content_type.strip_prefix("multipart/form-data; boundary=") {
@@ -51,7 +51,7 @@ pub(crate) fn sent_body(request: &ReceivedRequest) -> Value {
     with_images_described(request.json())
 }
 
-/// The value with a description in place of every image in base64.
+/// The value with every image in base64 replaced by its description.
 fn with_images_described(value: Value) -> Value {
     match value {
         Value::String(text) => {
@@ -72,7 +72,7 @@ fn with_images_described(value: Value) -> Value {
     }
 }
 
-/// The parts of a form: name and value, and of a file also its name and type.
+/// The parts of a form: name and value, and for a file also its name and type.
 fn form_parts(body: &[u8], boundary: &str) -> Vec<Value> {
     let mark = format!("--{boundary}");
     let mut rest = body;

@@ -1,4 +1,4 @@
-//! An HTTPS server with a certificate made for the test.
+//! An HTTPS server with a certificate that the test generates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::egress::serve;
 
-/// Accepts TLS connections as `name` with these protocols of ALPN, and the root certificate that vouches for it.
+/// A TLS acceptor for `name` with these ALPN protocols, and the root certificate that signs its certificate.
 pub(crate) fn acceptor(name: &str, protocols: &[&str]) -> (TlsAcceptor, RootCertStore) {
     let generated = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
     let certificate = generated.cert.der().clone();
@@ -30,7 +30,7 @@ pub(crate) fn acceptor(name: &str, protocols: &[&str]) -> (TlsAcceptor, RootCert
     (TlsAcceptor::from(Arc::new(config)), roots)
 }
 
-/// A server as `name` that responds as [`serve`]: its address, and the root certificate that vouches for it.
+/// Starts a server for `name` that responds like [`serve`]; returns its address, and the root certificate that signs its certificate.
 pub(crate) async fn start(name: &str) -> (SocketAddr, RootCertStore) {
     let (acceptor, roots) = acceptor(name, &[]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

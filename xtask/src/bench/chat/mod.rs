@@ -1,5 +1,5 @@
-//! Chat: what the gateway takes on its way between a client and a provider, beside a bare hyper reverse proxy and nginx that lead
-//! to the same upstream, turn and turn about.
+//! Measures what the gateway adds between a client and a provider of chat, compared with a bare hyper reverse proxy and nginx in front of the same
+//! upstream, in alternation.
 
 mod nginx;
 mod plain;
@@ -16,7 +16,7 @@ pub(super) use upstream::serve as serve_upstream;
 use super::table::Table;
 pub(super) use setup::Setup;
 
-/// Measures everything of chat.
+/// Measures all parts of chat.
 pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<(), String> {
     eprintln!("chat");
     let setup = Setup::start(binary, None)?;

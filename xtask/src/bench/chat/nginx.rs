@@ -1,4 +1,4 @@
-//! nginx as a plain reverse proxy to the same upstream, where the machine has it.
+//! nginx as a plain reverse proxy to the same upstream, if it is installed.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use crate::process::{TempDir, free_port};
 
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// A running nginx of one process. Dropping it ends it.
+/// A running nginx with one process. Dropping it stops it.
 pub(super) struct Nginx {
     server: Child,
     port: u16,
@@ -16,7 +16,7 @@ pub(super) struct Nginx {
 }
 
 impl Nginx {
-    /// Starts it in front of `upstream` (host and port). `None` if it is not installed.
+    /// Starts nginx in front of `upstream` (host and port). `None` if it is not installed.
     pub(super) fn start(upstream: &str) -> Result<Option<Self>, String> {
         let found = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"];
         let Some(program) = found

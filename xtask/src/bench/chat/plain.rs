@@ -1,4 +1,4 @@
-//! Replies in one piece, about 1 KB each way: processor time and throughput.
+//! Measures complete responses, with about 1 KB in each direction: processor time and throughput.
 
 use super::super::load::{self, Measured};
 use super::super::table::Table;
@@ -7,7 +7,7 @@ use super::setup::Setup;
 const CONNECTIONS: usize = 64;
 const PATH: &str = "/v1/chat/completions";
 
-/// Same format and translated, beside the bare proxy and nginx.
+/// Measures chats of the same format and translated chats, compared with the bare proxy and nginx.
 pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
     let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", None)?;
     let held = setup.held()?;

@@ -1,5 +1,5 @@
-//! The bare hyper reverse proxy that the gateway is measured beside: kept connections on both sides, bodies passed on as they
-//! come, nothing else.
+//! The bare hyper reverse proxy that the gateway is compared with: it keeps connections on both sides and forwards bodies as they arrive, nothing
+//! else.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::Outcome;
 type Upstream = Client<HttpConnector, Incoming>;
 type Body = http_body_util::combinators::UnsyncBoxBody<bytes::Bytes, hyper::Error>;
 
-/// Leads every request to `upstream` (host and port); listens on a free loopback port, which it prints, until it is killed.
+/// Forwards every request to `upstream` (host and port); listens on a free loopback port, which it prints, until it is killed.
 pub(crate) fn serve(upstream: &str) -> Outcome {
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {

@@ -1,4 +1,4 @@
-//! Everything that the chat bench needs: upstream, gateway, bare proxy, nginx.
+//! The servers that the chat bench needs: upstream, gateway, bare proxy, nginx.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -11,23 +11,23 @@ use super::super::load::{Requests, Target, request};
 use super::nginx::Nginx;
 use crate::gateway::Gateway;
 
-/// About as much text as makes a request of 1 KB.
+/// A text with which a request has about 1 KB.
 const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people who work there and what they speak of. ";
 
 /// A running setup.
 pub(in super::super) struct Setup {
-    /// Dropped before the gateway, which would read the rest of every stream that a client has left before it ends.
+    /// Dropped before the gateway: otherwise the gateway would read every stream that a client has left to its end before it stops.
     pub(super) upstream: Helper,
     pub(in super::super) gateway: Gateway,
-    /// Of a user with a balance: money is held before the call.
+    /// The key of a user with a balance: an amount is held before each call.
     pub(in super::super) limited: String,
-    /// Of a user without limit: one write per request.
+    /// The key of a user without limit: each request needs one write.
     pub(in super::super) unlimited: String,
     proxy: Helper,
     pub(super) nginx: Option<Nginx>,
 }
 
-/// A server of our own in a process of its own. Dropping it ends it.
+/// A server of this tool in a process of its own. Dropping it stops it.
 pub(super) struct Helper {
     server: Child,
     pub(super) address: String,
@@ -60,7 +60,7 @@ impl Drop for Helper {
 }
 
 impl Setup {
-    /// Starts everything, with the gateway on SQLite or on the PostgreSQL database of a URL.
+    /// Starts all servers, with the gateway on SQLite or on the PostgreSQL database with that URL.
     pub(in super::super) fn start(
         binary: &Path,
         database_url: Option<&str>,
@@ -68,7 +68,7 @@ impl Setup {
         let mut new = Self::start_servers(binary, database_url)?;
         let key = |arguments: &[&str], user: &str| -> Result<String, String> {
             new.gateway.record(arguments)?;
-            // A limit that is never reached: it is counted all the same.
+            // A limit that is never reached, but is counted nevertheless.
             let create = ["key", "create", "--user", user, "--rpm", "1000000000"];
             let key = new.gateway.record(&create)?;
             Ok(key["key"].as_str().unwrap_or_default().to_owned())
@@ -77,12 +77,13 @@ impl Setup {
         let limited = key(&limited, "limited")?;
         let unlimited = key(&["user", "create", "free", "--unlimited"], "free")?;
         (new.limited, new.unlimited) = (limited, unlimited);
-        // The running server sees them within a second.
+        // The running server reads the changes within a second.
         std::thread::sleep(std::time::Duration::from_secs(1));
         Ok(new)
     }
 
-    /// Starts everything, with another gateway on a PostgreSQL database that has these keys: of a user with a balance, and of one without limit.
+    /// Starts all servers, with another gateway on a PostgreSQL database that contains these keys: of a user with a balance, and of one without
+    /// limit.
     pub(in super::super) fn join(
         binary: &Path,
         database_url: &str,
@@ -112,7 +113,7 @@ impl Setup {
         })
     }
 
-    /// The gateway, asked for `model` at `path`.
+    /// The gateway as target, with requests for `model` at `path`.
     pub(super) fn ours(
         &self,
         key: &str,
@@ -131,12 +132,12 @@ impl Setup {
         ))
     }
 
-    /// The gateway, asked for plain chats of a user with a balance.
+    /// The gateway as target, with plain chats of a user with a balance.
     pub(in super::super) fn held(&self) -> Result<Target, String> {
         self.ours(&self.limited, "/v1/chat/completions", "gpt-5", None)
     }
 
-    /// The bare proxy.
+    /// The bare proxy as target.
     pub(super) fn proxy(&self, stream: Option<&str>) -> Target {
         target(
             self.proxy.address.clone(),
@@ -148,7 +149,7 @@ impl Setup {
         )
     }
 
-    /// nginx, where there is one.
+    /// nginx as target, if it is installed.
     pub(super) fn nginx(&self, stream: Option<&str>) -> Option<Target> {
         let nginx = self.nginx.as_ref()?;
         Some(target(
@@ -161,7 +162,7 @@ impl Setup {
         ))
     }
 
-    /// The upstream itself.
+    /// The upstream itself as target.
     pub(super) fn direct(&self, stream: Option<&str>) -> Target {
         target(
             self.upstream.address.clone(),

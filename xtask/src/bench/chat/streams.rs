@@ -1,4 +1,4 @@
-//! Streams: processor time per chunk, delay of the first one, memory of open ones, and clients that do not read.
+//! Measures streams: processor time per chunk, delay of the first chunk, memory of open streams, and clients that do not read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use super::upstream::{ENDLESS, OPEN};
 const PATH: &str = "/v1/chat/completions";
 const CONNECTIONS: usize = 64;
 const PACED: Option<&str> = Some("paced");
-/// First chunks that the median is of.
+/// The number of first chunks from which the median is computed.
 const FIRSTS: usize = 400;
 const OPEN_STREAMS: u64 = 2_000;
 const SLOW_CLIENTS: u64 = 20;
@@ -25,7 +25,7 @@ const SLOW_FOR: Duration = Duration::from_secs(4);
 const EVENT: &[u8] = b"data: ";
 const LAST: &[u8] = b"0\r\n\r\n";
 
-/// Everything about streams.
+/// Measures all properties of streams.
 pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
     let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", PACED)?;
     chunks(setup, &ours, seconds, table).await?;
@@ -79,7 +79,7 @@ async fn chunks(
     Ok(())
 }
 
-/// Streams over kept connections; counts events.
+/// Reads streams over kept connections for `limit`; returns the number of events.
 async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
     let until = Instant::now() + limit;
     let events = Arc::new(AtomicU64::new(0));
@@ -108,7 +108,7 @@ async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
                     }
                     seen += 1;
                 }
-                // One event per chunk but for the last chunk, which has three.
+                // Each chunk contains one event, except the last chunk, which contains three.
                 let _ = seen;
                 events.fetch_add(
                     memchr::memmem::find_iter(&buffer, EVENT).count() as u64,
@@ -127,7 +127,7 @@ async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
     Ok(events.load(Ordering::Relaxed))
 }
 
-/// How much later the first chunk comes through the gateway than straight from the upstream, at the median.
+/// The median of how much later the first chunk arrives through the gateway than directly from the upstream.
 async fn first_chunk(setup: &Setup, ours: &Target, table: &mut Table) -> Result<(), String> {
     let limited = setup.ours(&setup.limited, PATH, "gpt-5", PACED)?;
     let direct = setup.direct(PACED);
@@ -159,7 +159,7 @@ async fn first_chunk(setup: &Setup, ours: &Target, table: &mut Table) -> Result<
     Ok(())
 }
 
-/// Time to the first event on a connection that is open already; the rest is left unread.
+/// The time to the first event on a connection that is already open; the remaining events are not read.
 async fn first(target: &Target) -> Result<Duration, String> {
     let mut stream = connect(&target.address).await?;
     let request = (target.requests)(0);
@@ -223,7 +223,7 @@ async fn slow_clients(setup: &Setup, table: &mut Table) -> Result<(), String> {
     Ok(())
 }
 
-/// A stream whose first event has come.
+/// A stream whose first event has arrived.
 async fn open_stream(target: &Target) -> Result<TcpStream, String> {
     let mut stream = connect(&target.address).await?;
     stream

@@ -1,4 +1,4 @@
-//! The upstream of the bench: answers chats of about 1 KB, whole or in 100 chunks, without looking at them.
+//! The upstream of the bench: responds to chats with about 1 KB, complete or in 100 chunks, without reading their content.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,15 +16,15 @@ use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
 use crate::Outcome;
 
-/// Chunks of a stream.
+/// The number of chunks of a stream.
 pub(super) const CHUNKS: usize = 100;
-/// Pause between two of them, so that each travels alone.
+/// The pause between two chunks, so that each is transmitted separately.
 const PACE: Duration = Duration::from_millis(2);
-/// Visible text of a whole reply.
+/// The length of the visible text of a complete reply, in bytes.
 const REPLY: usize = 700;
-/// In the path: the stream stays open after its first chunk.
+/// A part of the path: the stream stays open after its first chunk.
 pub(super) const OPEN: &str = "open";
-/// In the path: the stream never ends and goes as fast as it is taken.
+/// A part of the path: the stream never ends and is as fast as the client reads.
 pub(super) const ENDLESS: &str = "endless";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -53,7 +53,7 @@ async fn connection(stream: TcpStream, answers: Answers) {
     });
     let served =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-    // Clients that go away are part of what is measured.
+    // Disconnecting clients are part of the measurement.
     let _ = served.await;
 }
 

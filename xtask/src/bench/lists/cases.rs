@@ -1,16 +1,16 @@
-//! What is asked for.
+//! The kinds of requests that are measured.
 
 use serde_json::Value;
 
 use super::client::Client;
 use super::data::DAYS;
 
-/// A sort of request.
+/// A kind of request.
 pub(super) struct Case {
     pub(super) name: String,
-    /// In turn; `{DAYS}` was replaced.
+    /// The paths, which are requested in turn, with `{DAYS}` replaced.
     paths: Vec<String>,
-    /// Whether each request asks for the page behind the one before.
+    /// Whether each request asks for the page after the previous one.
     pub(super) is_paged: bool,
 }
 
@@ -29,7 +29,7 @@ impl Case {
     }
 }
 
-/// Filters of chats and of tasks: the name, and the query with `#` for a number.
+/// Filters of chats and of tasks: the name, and the query, in which `#` is replaced by a number.
 const CHAT_FILTERS: &[(&str, &str)] = &[
     ("all", ""),
     ("a user", "&user_id=user_bench000#"),
@@ -109,7 +109,7 @@ const GROUPS: &[&str] = &[
     "hour,model",
 ];
 
-/// All of them.
+/// All kinds of requests.
 pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for days in [7, DAYS] {
@@ -148,7 +148,7 @@ pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// Users, keys, and what is found by an id.
+/// Adds requests for users, keys, and objects that are found by an id.
 async fn by_id(client: &mut Client, cases: &mut Vec<Case>) -> Result<(), String> {
     for list in ["users", "keys"] {
         cases.push(Case::new(list, vec![format!("/{list}")]));
@@ -201,21 +201,21 @@ fn values<'a>(list: &'a Value, member: &'a str) -> impl Iterator<Item = &'a str>
     items.filter_map(move |item| item[member].as_str())
 }
 
-/// The path with each of a hundred numbers in it.
+/// The path a hundred times, each with another number.
 fn numbered(path: &str) -> Vec<String> {
     (100..200)
         .map(|number| path.replace('#', &number.to_string()))
         .collect()
 }
 
-/// That many days before now, as the admin API takes it.
+/// The time that many days before now, in the format of the admin API.
 fn days_ago(days: u64) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = now.map_or(0, |now| now.as_secs()) - days * 86_400;
     time_text(seconds)
 }
 
-/// Seconds since 1970 as RFC 3339 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+/// Formats seconds since 1970 as RFC 3339 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
 fn time_text(seconds: u64) -> String {
     let (day, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
     let (era, of_era) = (day / 146_097, day % 146_097);

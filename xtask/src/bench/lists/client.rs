@@ -1,8 +1,8 @@
-//! The client of the admin API.
+//! A client of the admin API.
 
 use super::super::load::{Answer, Connection, request};
 
-/// The key that the gateway is started with.
+/// The admin key with which the gateway is started.
 pub(super) const ADMIN_KEY: &str = "bench-admin-key";
 
 /// A kept connection to the admin API.

@@ -1,4 +1,4 @@
-//! The stored rows: made by the database itself, with one script for both (`data.sql`).
+//! Creates the stored rows in the database itself, with one script for both databases (`data.sql`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,16 @@ use crate::process::{TempDir, output};
 const SCRIPT: &str = include_str!("data.sql");
 const DAY_MS: u64 = 86_400_000;
 pub(super) const DAYS: u64 = 60;
-/// Rows of the gateway's blocks, and how long it may take to build all of them.
+/// The number of rows of the gateway's blocks, and the time limit for building all blocks.
 const BLOCK_ROWS: u64 = 1024;
 const BLOCKS_LIMIT: Duration = Duration::from_mins(5);
-/// The digits of ids, in their order.
+/// The digits of ids, in ascending order.
 const DIGITS: &str = "0123456789abcdefghjkmnpqrstvwxyz";
 
 /// The gateway's database.
 pub(super) enum Database {
     Sqlite(PathBuf),
-    /// `psql` and the URL.
+    /// The path of `psql`, and the URL of the database.
     Postgres(PathBuf, String),
 }
 
@@ -79,7 +79,7 @@ impl Database {
     }
 }
 
-/// Makes the rows: four chats for each task.
+/// Creates the rows: four chats for each task.
 pub(super) fn fill(database: &Database, rows: u64) -> Result<(), String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |time| time.as_secs() * 1000);
@@ -90,7 +90,7 @@ pub(super) fn fill(database: &Database, rows: u64) -> Result<(), String> {
 /// Waits until the gateway has put all rows into blocks.
 pub(super) fn await_blocks(database: &Database, rows: u64) -> Result<(), String> {
     let [chats, tasks] = [rows / 5 * 4, rows / 5];
-    // The last rows are too young.
+    // The newest rows are not put into blocks yet.
     let expected = (chats / BLOCK_ROWS + tasks / BLOCK_ROWS).saturating_sub(4);
     let began = Instant::now();
     while database.number("SELECT COUNT(*) FROM list_blocks")? < expected {
@@ -141,7 +141,7 @@ fn script(rows: u64, now_ms: u64, is_sqlite: bool) -> String {
     }
 }
 
-/// Replaces each placeholder that begins so, by what is in it.
+/// Replaces each placeholder that begins with `begin`; `replace` receives its content.
 fn replace_each(text: &str, begin: &str, replace: impl Fn(&str) -> String) -> String {
     let mut replaced = String::with_capacity(text.len());
     let mut rest = text;

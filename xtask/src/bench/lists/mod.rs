@@ -1,5 +1,5 @@
-//! Lists, searches and sums of the admin API with many stored rows, on SQLite and on a PostgreSQL of its own; and plain chats while a client
-//! pages through lists.
+//! Measures lists, searches and sums of the admin API with many stored rows, on SQLite and on a PostgreSQL server of its own; and plain chats while a
+//! client pages through lists.
 
 mod cases;
 mod client;
@@ -17,9 +17,9 @@ use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 use client::{ADMIN_KEY, Client};
 use data::Database;
 
-/// Requests of each sort.
+/// The number of requests of each kind.
 const REQUESTS: usize = 100;
-/// What a list takes at most, in milliseconds, at the 99th percentile.
+/// The limit for the 99th percentile of a list's time, in milliseconds.
 const TARGET_MS: f64 = 100.0;
 
 /// The databases to measure on.
@@ -70,7 +70,7 @@ fn measure_on(
     note_seconds(table, &format!("{name}: {rows} rows are made, s"), began);
     let began = Instant::now();
     setup.gateway.environment("TOLLGATE_ADMIN__KEY", ADMIN_KEY);
-    // Nothing is purged meanwhile.
+    // Prevents purging during the measurement.
     setup
         .gateway
         .environment("TOLLGATE_EXPIRY__TASKS_DAYS", "3650");

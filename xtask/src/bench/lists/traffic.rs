@@ -1,4 +1,4 @@
-//! Plain chats with and without a client that pages through lists beside them.
+//! Measures plain chats with and without a client that pages through lists at the same time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,10 +10,10 @@ use super::super::table::Table;
 use super::client::Client;
 
 const CONNECTIONS: usize = 16;
-/// Between two pages.
+/// The pause between two pages.
 const PAUSE: Duration = Duration::from_millis(100);
 const TARGET: f64 = 0.95;
-/// What the client asks for, in turn.
+/// The pages that the client requests, in turn.
 const PATHS: [&str; 6] = [
     "/chats?limit=50",
     "/chats?model=none",
@@ -23,7 +23,7 @@ const PATHS: [&str; 6] = [
     "/chats?user_id=user_rare",
 ];
 
-/// Chats per second and processor time of the gateway for each, turn and turn about.
+/// Measures chats per second and the gateway's processor time per chat, in alternation.
 pub(super) async fn measure(
     setup: &Setup,
     name: &str,

@@ -1,4 +1,4 @@
-//! Adds a limit of generated tokens to a request that has none.
+//! Adds a limit of output tokens to a request without one.
 
 use bytes::Bytes;
 
@@ -20,12 +20,12 @@ pub(in crate::chat_completions) fn add_output_cap(
     let capped = if members != 0 && members & BITS == 0 {
         append_member(body, &format!("\"{NAME}\":{cap}"))?
     } else {
-        // One of the names may be there with `null`.
+        // The body may have one of the names with the value `null`.
         set_member(body, NAME, &[OLDER_NAME], cap)?
     };
     summary.max_tokens = Some(cap);
     if members != 0 {
-        // The bits go on describing the request: otherwise it would be examined again before it is passed on.
+        // Keeps the bits valid for the changed body: otherwise it would be examined again before it is forwarded.
         summary.members = (members & !BITS) | field_bit(NAME);
     }
     Some(capped)

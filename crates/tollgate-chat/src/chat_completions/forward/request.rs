@@ -21,7 +21,7 @@ const SEARCH: &str = "web_search_options";
 struct Member<'a> {
     name: Cow<'a, str>,
     value: &'a str,
-    /// What is written instead.
+    /// The change to the member when the request is written.
     change: Change,
 }
 
@@ -153,7 +153,7 @@ impl<'a> MemberChanges<'_, 'a> {
             let Some(member) = self.find(name) else {
                 continue;
             };
-            // If both are given, the newer name counts.
+            // If both are given, the newer name takes precedence.
             if both && name == NAMES[0] {
                 member.change = Change::Remove;
                 continue;

@@ -19,7 +19,7 @@ pub(in crate::chat_completions) struct ResponseScan<'a> {
     pub(in crate::chat_completions) usage: Option<Usage>,
     /// Number of choices. `None` if there is no `choices`.
     pub(in crate::chat_completions) choices: Option<usize>,
-    /// Bytes of text, reasoning and tool calls; images and audio as many as [`generated_media_bytes`] says.
+    /// Bytes of text, reasoning and tool calls; images and audio count as [`generated_media_bytes`] estimates.
     pub(in crate::chat_completions) text_bytes: u64,
     /// Choices that it contains, as a bit per index.
     pub(in crate::chat_completions) present: u128,
@@ -223,7 +223,7 @@ impl<'de> LazyVisitor<'de> for Text<'_> {
     }
 }
 
-/// Counts generated images in a list.
+/// Counts generated images in a list, as bytes of text.
 struct Images<'f>(&'f mut u64);
 
 impl<'de> LazyVisitor<'de> for Images<'_> {

@@ -1,8 +1,8 @@
-//! Passes a stream on.
+//! Forwards a stream.
 //!
-//! Complete events go out as they came, as slices of the upstream's chunk unless an event is split over chunks. Changed are only the
-//! model's name if it differs, usage that the client did not request (left out, or `null` in a chunk with content), usage chunks that have no `choices` (given an empty list),
-//! and events with empty data (left out: SDKs cannot parse them). `[DONE]` is held back.
+//! Complete events are sent unchanged, as slices of the upstream's chunk unless an event is split over chunks. The only changes: the model's name is
+//! replaced if it differs; usage that the client did not request is left out, or `null` in a chunk with content; usage chunks without `choices` get
+//! an empty list; and events with empty data are left out, because SDKs cannot parse them. `[DONE]` is held back.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(in crate::chat_completions) struct Forwarder {
     closed: bool,
     /// The last event, if it has no blank line.
     last: Vec<u8>,
-    /// An error after events that are sent first.
+    /// An error that occurred after events which are sent first.
     failed: Option<MalformedResponse>,
 }
 
@@ -74,7 +74,7 @@ impl Forwarder {
 
     /// Forwards the events of `bytes`, which must be complete.
     fn forward_events(&mut self, bytes: &Bytes) -> Result<Bytes, MalformedResponse> {
-        // As long as nothing changes, a slice of `bytes` is sent.
+        // As long as nothing changes, the output is one slice of `bytes`.
         let mut unchanged = 0..0;
         let mut changed: Option<Vec<u8>> = None;
         let mut at = 0;
@@ -153,7 +153,7 @@ impl Forwarder {
             return Ok(Action::End);
         }
         let scan = scan_response(data)?;
-        // Behind the finish reason, the choices of some servers' usage chunks hold empty deltas.
+        // Some servers' usage chunks, sent after the finish reason, have choices with empty deltas.
         let is_behind_finish = scan.present & !self.finished == 0 && scan.text_bytes == 0;
         self.present |= scan.present;
         self.finished |= scan.finished;
@@ -282,7 +282,7 @@ impl Forwarder {
     }
 }
 
-/// The length of the first event including its blank line. `None` if it is incomplete.
+/// The length of the first event including its blank line. `None` if the event is incomplete.
 fn event_end(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;
     // Blank lines before an event are part of it.
@@ -322,9 +322,9 @@ fn last_event_end(bytes: &[u8], from: usize) -> usize {
     0
 }
 
-/// The `data` of an event.
+/// The `data` lines of an event.
 enum Data {
-    /// Comments and other lines only.
+    /// No `data` line: only comments and other lines.
     None,
     /// `data:` without a value.
     Empty,

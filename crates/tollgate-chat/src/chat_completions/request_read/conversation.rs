@@ -48,7 +48,7 @@ impl Reader {
         let (role, parts, plain) = match role.as_str() {
             "system" | "developer" => {
                 if role == "developer" {
-                    // Only a spelling: other formats need not report it as dropped.
+                    // Stored with a leading dot: it is only a spelling, and other formats need not report it as dropped.
                     extra.insert(".role".to_owned(), role.into());
                 }
                 let (parts, plain) = require_content(&mut map, &path)?;
@@ -128,7 +128,7 @@ impl Reader {
                 false,
             ));
         }
-        // SDKs send empty annotations of a response back.
+        // SDKs send the empty annotations of a response back in the next request.
         map.retain(|name, value| {
             name != "annotations" || value.as_array().is_none_or(|list| !list.is_empty())
         });

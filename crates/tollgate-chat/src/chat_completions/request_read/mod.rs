@@ -1,6 +1,6 @@
 //! Reads a client's request into the hub's types.
 //!
-//! This file reads the settings; the conversation and the tools have files of their own.
+//! This file reads the settings; separate files read the conversation and the tools.
 
 mod conversation;
 mod parts;
@@ -68,7 +68,7 @@ struct Deferred {
     reasoning: Option<Reasoning>,
 }
 
-/// Reads a field whose type [`summarize`] has checked. Returns the value if it is not such a field.
+/// Reads a field whose type [`summarize`] has checked. Returns the value if the field is not one of those.
 fn read_checked_field(
     request: &mut Request,
     deferred: &mut Deferred,
@@ -135,7 +135,7 @@ fn read_structured_field(
         "service_tier" => request.service_tier = Some(expect_string(value, &key)?),
         "top_k" => match value.as_u64() {
             Some(k) => request.top_k = Some(k),
-            // Some engines take -1 for "all".
+            // Some engines accept -1 for "all".
             None => drop(extra.insert(key, value)),
         },
         "reasoning_effort" => {

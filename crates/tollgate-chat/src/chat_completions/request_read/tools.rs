@@ -117,7 +117,7 @@ fn read_function(
     })
 }
 
-/// Converts `{type: grammar, grammar: {definition, syntax}}` to the hub's flat form.
+/// Converts `{type: grammar, grammar: {definition, syntax}}` to the flat form that the hub uses.
 fn flatten_grammar(format: Value) -> Value {
     match (format.get("type"), format.get("grammar")) {
         (Some(kind), Some(Value::Object(grammar))) => {
@@ -129,7 +129,7 @@ fn flatten_grammar(format: Value) -> Value {
     }
 }
 
-/// Reads `web_search_options`, which stands for a web-search tool.
+/// Reads `web_search_options` as a web-search tool.
 pub(in crate::chat_completions) fn read_web_search(value: Value) -> Result<Tool, InvalidRequest> {
     let mut options = expect_object(value, "web_search_options")?;
     let mut location = take_field(&mut options, "user_location");

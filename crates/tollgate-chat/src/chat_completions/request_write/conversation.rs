@@ -55,7 +55,7 @@ pub(in crate::chat_completions) fn write_messages(
     Ok(writer.out)
 }
 
-/// Rejects items that refer to parts of the conversation which only their vendor has stored.
+/// Rejects items that refer to parts of the conversation stored only by their vendor.
 fn reject_stored_items(request: &Request) -> Result<(), InvalidRequest> {
     for (at, turn) in request.turns.iter().enumerate() {
         for (index, part) in turn.parts.iter().enumerate() {
@@ -81,7 +81,7 @@ struct Writer<'a> {
     names: &'a ToolNames,
     capabilities: &'a ModelCapabilities,
     dropped: &'a mut DroppedFields,
-    /// Whether the client uses this format too; then its spellings are kept.
+    /// Whether the client uses this format too; if so, its spellings are kept.
     is_same_format: bool,
     out: Vec<Value>,
     /// Calls without a result so far: (the hub's id, the id sent).
@@ -126,7 +126,7 @@ impl<'a> Writer<'a> {
         let mut message = Map::from_iter([("role".to_owned(), Value::from("assistant"))]);
         let has_calls = !calls.is_empty();
         if !self.is_same_format && content.list.is_empty() && !has_calls {
-            // Only reasoning, or only parts of another format.
+            // The turn contains only reasoning, or only parts of another format.
             if !content.reasoning.is_empty() {
                 let lost = self.request.client_field_name(RequestField::PastReasoning);
                 self.dropped.push(lost);

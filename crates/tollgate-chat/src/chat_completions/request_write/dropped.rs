@@ -1,4 +1,4 @@
-//! The list of the client's fields that a written request leaves out.
+//! The list of the client's fields that are left out of the request for the upstream.
 
 /// Names of the client's fields that are left out or weakened, each once, in order.
 #[derive(Default)]

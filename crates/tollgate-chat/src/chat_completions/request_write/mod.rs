@@ -1,6 +1,6 @@
 //! Writes a request for an upstream.
 //!
-//! This file writes the settings; the conversation and the tools have files of their own.
+//! This file writes the settings; separate files write the conversation and the tools.
 
 mod conversation;
 mod dropped;
@@ -174,7 +174,7 @@ fn write_output_format(
         Some(OutputFormat::Text) => json!({"type": "text"}),
         Some(OutputFormat::Json) => json!({"type": "json_object"}),
         Some(OutputFormat::Schema { schema, .. }) if !capabilities.supports_json_schema => {
-            // The schema goes into the system prompt, which the model may not follow exactly: that is reported as dropped.
+            // The schema is added to the system prompt, which the model may not follow exactly, so the field is reported as dropped.
             dropped.push(request.client_field_name(RequestField::Output));
             let instruction = format!(
                 "Answer with one JSON object, without any other text. It must keep to this JSON Schema: {schema}"
@@ -202,7 +202,7 @@ fn write_output_format(
             let mut inner = Map::from_iter([("name".to_owned(), name.into())]);
             insert_some(&mut inner, "description", description.clone());
             inner.insert("schema".to_owned(), schema.clone());
-            // Formats without `strict` always follow the schema. Here that must be requested, and not every schema may be strict.
+            // Formats without `strict` always enforce the schema. Here that must be requested, and not every schema can be strict.
             let is_always_strict =
                 ["messages", "generate-content"].contains(&request.client_format.name);
             insert_some(

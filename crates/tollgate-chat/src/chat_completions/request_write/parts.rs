@@ -11,7 +11,7 @@ use crate::error::InvalidRequest;
 use crate::hub::{Part, PartKind, Request, Source, extract_text};
 use crate::media;
 
-/// Inserts a cache marker. Ttls that only OpenAI has are written in its spelling.
+/// Inserts a cache marker. Ttls that only OpenAI supports are written in OpenAI's spelling.
 pub(in crate::chat_completions) fn insert_cache_marker(map: &mut Map<String, Value>, ttl: &str) {
     let (name, marker) = match ttl {
         "30m" | "12h" => (
@@ -133,7 +133,7 @@ fn write_file(
     let mut file = Map::new();
     match source {
         Source::Text(text) => return Some(text_with_title(name, text)),
-        // Files by id are stored at OpenAI, which has both of these formats.
+        // Files given by id are stored at OpenAI, which offers both of these formats.
         Source::FileId(id) if [NAME, "responses"].contains(&request.client_format.name) => {
             file.insert("file_id".to_owned(), id.as_str().into());
         }

@@ -36,7 +36,7 @@ pub(in crate::chat_completions) fn write_tools(
                 tools.push(value.clone())
             }
             ToolKind::FormatSpecific { value, .. } => {
-                // A tool without a type is named by its first member.
+                // For a tool without `type`, the name of its first member is its type.
                 let first = || value.as_object()?.keys().next().map(String::as_str);
                 let kind = value["type"].as_str().or_else(first).unwrap_or_default();
                 return Err(InvalidRequest::new(
@@ -53,7 +53,7 @@ pub(in crate::chat_completions) fn write_tools(
     Ok(())
 }
 
-/// The error for a search that the model has under the Responses API only.
+/// The error for a search that the model supports under the Responses API only.
 fn no_search(request: &Request) -> InvalidRequest {
     let field = match request.client_format.name {
         NAME => "web_search_options",

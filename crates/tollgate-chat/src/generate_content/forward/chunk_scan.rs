@@ -1,5 +1,4 @@
-//! Parses only what forwarding needs of a response or stream chunk: usage, finish reasons, length
-//! of text, the model's name.
+//! Parses only the parts of a response or stream chunk that forwarding needs: usage, finish reasons, length of text, the model's name.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,7 @@ use crate::generate_content::error::{self, malformed};
 use crate::generate_content::usage::UsageMetadata;
 use crate::tokens::generated_media_bytes;
 
-/// What forwarding needs of a response or chunk.
+/// The parts of a response or chunk that forwarding needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ChunkScan<'a> {
@@ -63,7 +62,7 @@ struct InlineData<'a> {
 }
 
 impl Part<'_> {
-    /// What the part counts as, in bytes of text.
+    /// The length that the part is counted with, in bytes of text.
     fn bytes(&self) -> u64 {
         let raw = |value: &Option<&RawValue>| value.map_or(0, |raw| raw.get().len() as u64);
         let text = self.text.as_ref().map_or(0, |text| text.0);
@@ -105,7 +104,7 @@ impl<'a> ChunkScan<'a> {
         Err(MalformedResponse::Upstream(error::parse_error(&error)))
     }
 
-    /// Bytes of visible text, thinking, calls and code; images and audio as many as [`generated_media_bytes`] says.
+    /// Bytes of visible text, thinking, calls and code; images and audio count as [`generated_media_bytes`] estimates.
     pub(crate) fn text_bytes(&self) -> u64 {
         self.parts().map(Part::bytes).sum()
     }

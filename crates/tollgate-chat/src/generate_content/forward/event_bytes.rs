@@ -91,8 +91,7 @@ pub(crate) fn leading_newlines(bytes: &[u8]) -> usize {
 pub(crate) fn find_event_end(bytes: &[u8], from: usize) -> Option<usize> {
     let line_end = |at: usize| match bytes.get(at)? {
         b'\n' => Some(at + 1),
-        // The next byte tells whether this is `\r
-        // `.
+        // The next byte decides whether the line ends with `\r` or `\r\n`.
         b'\r' => Some(at + 1 + usize::from(*bytes.get(at + 1)? == b'\n')),
         _ => None,
     };

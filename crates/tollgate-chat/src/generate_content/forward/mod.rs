@@ -1,5 +1,4 @@
-//! Forwards requests, responses and streams between a client and an upstream that both speak
-//! generateContent, with as few changed bytes as possible.
+//! Forwards requests, responses and streams between a client and an upstream that both use generateContent, with as few changed bytes as possible.
 
 mod chunk_scan;
 mod event_bytes;

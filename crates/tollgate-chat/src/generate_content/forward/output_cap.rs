@@ -1,4 +1,4 @@
-//! Adds a limit of generated tokens to a request that has none.
+//! Adds a limit of output tokens to a request without one.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};

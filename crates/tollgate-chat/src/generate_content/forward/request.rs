@@ -80,7 +80,7 @@ fn has_unsupported_thinking(config: &GenerationConfig<'_>, model: ReasoningContr
     match model {
         ReasoningControl::Unsupported => true,
         ReasoningControl::Effort { .. } => false,
-        // Models with thinking levels still understand a budget.
+        // Models with thinking levels accept a budget too.
         ReasoningControl::Level { .. } => requested
             .thinking_level
             .is_some_and(|level| !level.get().contains("HIGH")),

@@ -23,18 +23,18 @@ pub(crate) struct Forwarder {
     framing: StreamFraming,
     /// The beginning of an incomplete event.
     tail: BytesMut,
-    /// How many bytes of it are known to hold no event end.
+    /// The number of bytes of `tail` that are known to contain no event end.
     searched: usize,
     /// The JSON of the finishing event and of those after it.
     held: Vec<Vec<u8>>,
-    /// Output that only the end of the body completed: sent before what is held.
+    /// Output of an event that only the end of the body completed; it is sent before the held objects.
     completed_late: Bytes,
     usage: Option<Usage>,
     text_bytes: u64,
     /// The choices seen, and whether each has finished.
     choices: BTreeMap<u32, bool>,
     blocked: bool,
-    /// An error behind events that were still valid: returned by later calls.
+    /// An error that occurred after valid events: later calls return it.
     failed: Option<MalformedResponse>,
 }
 
@@ -75,7 +75,7 @@ impl Forwarder {
         if self.tail.len() > MAX_EVENT_BYTES {
             return Err(MalformedResponse::EventTooLarge(MAX_EVENT_BYTES));
         }
-        // An event end may be cut in its middle.
+        // The bytes of an event end may be split between two chunks.
         self.searched = self.tail.len().saturating_sub(3);
         Ok(())
     }
@@ -107,7 +107,7 @@ impl Forwarder {
         let placement = self.classify(&scan);
         let spliced = split_around_model(json, &scan, &self.model);
         if placement != Placement::HoldAfterEnd && !self.held.is_empty() {
-            // That was not the end: older models send a finish reason on every chunk.
+            // The held object was not the end: older models send a finish reason on every chunk.
             self.write_held(out.copied());
         }
         if placement == Placement::SendNow && regular && spliced.is_none() {
@@ -139,7 +139,7 @@ impl Forwarder {
         }
     }
 
-    /// Decides where an event belongs.
+    /// Decides when an event is sent.
     fn classify(&mut self, scan: &ChunkScan<'_>) -> Placement {
         let (mut ends, mut goes_on) = (scan.is_prompt_blocked(), false);
         self.blocked |= ends;
@@ -168,7 +168,7 @@ enum Placement {
 }
 
 impl StreamForwarder for Forwarder {
-    /// `ended` is never set: only the end of the body tells which finish reason was the last.
+    /// `ended` is never set: which finish reason was the last is known only at the end of the body.
     fn push(&mut self, bytes: Bytes) -> Result<ForwardedChunk, MalformedResponse> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -185,8 +185,7 @@ impl StreamForwarder for Forwarder {
             };
             match self.forward_event(at..at + length, &mut out) {
                 Ok(()) => at += length,
-                // Valid events are sent first; as long as nothing was sent, another channel can be
-                // tried.
+                // Valid events are sent first. If nothing was sent yet, the request can fail over to another channel.
                 Err(error) if !out.is_empty() => {
                     self.failed = Some(error);
                     break;
@@ -216,7 +215,7 @@ impl StreamForwarder for Forwarder {
             let chunk = last.freeze();
             let mut out = EventOutput::new(&chunk);
             self.forward_event(0..chunk.len(), &mut out)?;
-            // Too late for `push`: sent before what is held.
+            // `push` is not called again, so this output is sent before the held objects.
             self.completed_late = out.finish();
         }
         let finished = !self.choices.is_empty() && self.choices.values().all(|finished| *finished);

@@ -8,8 +8,7 @@ use crate::generate_content::fields::{Fields, insert_with_prefix};
 use crate::generate_content::schema;
 use crate::hub::{Effort, ExtraFields, OutputFormat, Reasoning, Request};
 
-/// Reads the settings into the hub's fields; those that the hub has no field for are put into `own`
-/// under their path.
+/// Reads the settings into the hub's fields; settings for which the hub has no field are put into `extra` under their path.
 pub(crate) fn read_generation_config(
     mut config: Fields,
     request: &mut Request,
@@ -20,7 +19,7 @@ pub(crate) fn read_generation_config(
     request.top_p = float("topP");
     request.presence_penalty = float("presencePenalty");
     request.frequency_penalty = float("frequencyPenalty");
-    // Not negative, so the cast only removes `.0`.
+    // The value is not negative, so the cast only removes `.0`.
     request.top_k = float("topK").map(|k| k as u64);
     request.max_tokens = config
         .take("maxOutputTokens")

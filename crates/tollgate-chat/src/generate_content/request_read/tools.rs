@@ -8,7 +8,7 @@ use crate::generate_content::fields::{Fields, insert_with_prefix};
 use crate::generate_content::schema;
 use crate::hub::{ExtraFields, Tool, ToolChoice, ToolKind};
 
-/// Adds the tools of one tool object: its functions, and each hosted tool on its own.
+/// Adds the tools of one tool object: all its functions, and each hosted tool separately.
 pub(crate) fn read_tool(mut tool: Fields, tools: &mut Vec<Tool>) -> Result<(), InvalidRequest> {
     let functions = tool.take_array("functionDeclarations")?;
     for (at, function) in functions.into_iter().flatten().enumerate() {

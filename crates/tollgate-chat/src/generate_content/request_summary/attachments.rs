@@ -12,8 +12,7 @@ pub(crate) struct AttachmentCount {
     pub(crate) payload_bytes: u64,
 }
 
-/// `data` counts as payload only within this many bytes after `inlineData`; elsewhere it is another
-/// member of that name.
+/// `data` counts as payload only within this many bytes after `inlineData`; farther away it is another member with the same name.
 const MAX_DATA_DISTANCE: usize = 1024;
 
 /// Counts attachments. Never too few: a text that mentions `"inlineData"` counts too.

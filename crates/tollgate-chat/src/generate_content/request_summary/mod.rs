@@ -18,7 +18,7 @@ use crate::format::RequestSummary;
 
 pub(super) use settings::{GenerationConfig, parse_thinking_config};
 
-/// The top-level members that are checked, not parsed yet.
+/// The top-level members, as JSON text that is not parsed yet.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TopLevel<'a> {
@@ -65,8 +65,7 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
     check_safety_settings(top.safety_settings)?;
     let mut summary = RequestSummary {
         n: 1,
-        // A model in the body could contradict the path's. External links may have to be fetched by
-        // the gateway.
+        // A model in the body could contradict the path. The gateway may have to download external links.
         is_native: top.model.is_none() && !has_external_links(body),
         ..RequestSummary::default()
     };

@@ -1,4 +1,4 @@
-//! Types, ranges and allowed values of `generationConfig` and `safetySettings`.
+//! Checks types, ranges and allowed values of `generationConfig` and `safetySettings`.
 
 use std::ops::RangeInclusive;
 
@@ -210,7 +210,7 @@ pub(crate) fn check_safety_settings(raw: RawMember<'_>) -> Result<(), InvalidReq
             let word = parse_string(raw, &field)?
                 .ok_or_else(|| InvalidRequest::new(&field, "is required"))?;
             if !known.contains(&word.as_str()) {
-                // The last of each list is the "unspecified" value, which is not advertised.
+                // The last value of each list is the "unspecified" value, which error messages do not list.
                 let allowed = known[..known.len() - 1].join(", ");
                 return Err(InvalidRequest::new(
                     field,

@@ -1,5 +1,4 @@
-//! Writes the turns as `contents`: system text apart, consecutive turns of one role merged, every
-//! call paired with a result.
+//! Writes the turns as `contents`: system text is separated, consecutive turns of one role are merged, and every call is paired with a result.
 
 use std::collections::VecDeque;
 
@@ -166,7 +165,7 @@ fn order_results(pieces: Vec<Piece>, calls: Vec<(String, String)>) -> Vec<Piece>
             Some(result) => result,
             None => missing_result(id, String::new()),
         };
-        // The call has the name for certain; a result may lack it.
+        // The call always has the name; a result may lack it.
         result.name = name;
         trailing_parts.append(&mut result.trailing_parts);
         out.push(Piece::Result(result));

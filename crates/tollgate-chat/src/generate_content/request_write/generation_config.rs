@@ -118,7 +118,7 @@ impl RequestWriter<'_> {
             && !request.tools.is_empty()
             && !self.capabilities.supports_tools_with_json
         {
-            // These models answer 400 to both together.
+            // These models return 400 if both are set.
             return self.instruct_json_output();
         }
         config.insert("responseMimeType".to_owned(), json!(mime));
@@ -226,7 +226,7 @@ fn thinking_strength(
         ReasoningControl::Level { minimal, medium } => {
             thinking_level(requested.as_effort()?, minimal, medium).map(ThinkingStrength::Level)
         }
-        // Nothing is known of the model: pass on what the client sent.
+        // The model is unknown: pass on the client's settings.
         ReasoningControl::Effort { can_disable } => match (requested.effort, requested.budget) {
             (Some(Effort::None), _) if can_disable => Some(ThinkingStrength::Budget(0)),
             (Some(Effort::XHigh | Effort::Max), _) => Some(ThinkingStrength::Level("XHIGH")),

@@ -210,8 +210,7 @@ impl RequestWriter<'_> {
         })
     }
 
-    /// Parts of other formats. What the user sent must arrive; past output of a model's hosted tool
-    /// may be dropped.
+    /// Writes parts that only other formats have. Content of the user must be sent or rejected; past output of a model's hosted tool may be dropped.
     fn format_specific_part(
         &mut self,
         format: &str,
@@ -299,8 +298,7 @@ fn response_object(text: &str, is_error: bool) -> Value {
     }
 }
 
-/// Whether an upstream fetches what `part` links to: Google's own stores always, other links only
-/// newer models.
+/// Whether an upstream downloads the link of `part` itself: links to Google's own stores always, other links only with newer models.
 pub(crate) fn accepts_url(part: &PartKind, capabilities: &ModelCapabilities) -> bool {
     let (PartKind::Image { source, .. }
     | PartKind::Audio { source }

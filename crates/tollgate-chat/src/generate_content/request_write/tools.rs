@@ -44,14 +44,14 @@ impl RequestWriter<'_> {
         Ok(tools)
     }
 
-    /// Whether the request has both search and functions, for models that need to be told.
+    /// Whether the request has both search and functions; some models need a setting for that combination.
     pub(crate) fn has_search_and_functions(&self) -> bool {
         let has = |is: fn(&ToolKind) -> bool| self.request.tools.iter().any(|t| is(&t.kind));
         has(|kind| matches!(kind, ToolKind::WebSearch { .. }))
             && has(|kind| matches!(kind, ToolKind::Function { .. } | ToolKind::Custom { .. }))
     }
 
-    /// Gemini 2.x answers 400 to search beside functions. A client of this format gets the vendor's own answer.
+    /// Rejects search beside functions for Gemini 2.x, which returns 400. For a client of this format, Google's own error is passed on.
     fn check_search(&self, tools: &[Value]) -> Result<(), InvalidRequest> {
         if self.is_native_client
             || self.capabilities.search_with_functions != SearchWithFunctions::Rejected
@@ -170,7 +170,7 @@ impl RequestWriter<'_> {
     }
 }
 
-/// The schema of the function that stands for a free-text tool. The model is told its grammar.
+/// The schema of the function that replaces a free-text tool. Its description contains the tool's grammar.
 fn custom_tool_schema(kind: &ToolKind) -> Value {
     let grammar = match kind {
         ToolKind::Custom {

@@ -1,5 +1,4 @@
-//! The request under construction: what was dropped, renamed tools, and the members outside
-//! contents, tools and settings.
+//! The request under construction: the dropped fields, the renamed tools, and the members outside contents, tools and settings.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +13,7 @@ pub(crate) struct RequestWriter<'a> {
     pub(crate) capabilities: &'a ModelCapabilities,
     pub(crate) names: ToolNames,
     pub(crate) dropped: Vec<String>,
-    /// Whether the client speaks this format: then its spelling is kept wherever the model accepts
-    /// it.
+    /// Whether the client uses this format too: if so, its spelling is kept wherever the model accepts it.
     pub(crate) is_native_client: bool,
     /// A sentence to add to the system instruction.
     pub(crate) instruction: Option<String>,
@@ -87,13 +85,13 @@ impl<'a> RequestWriter<'a> {
             Some(tier) if self.is_native_client || matches!(tier, "flex" | "priority") => {
                 body.insert("serviceTier".to_owned(), Value::String(tier.to_owned()));
             }
-            // The API's default.
+            // These values are the API's default.
             Some("auto" | "default") => {}
             Some(_) => self.drop_field(RequestField::ServiceTier),
         }
     }
 
-    /// The number of system turns at the front.
+    /// The number of system turns at the beginning of the conversation.
     pub(crate) fn count_system_turns(&self) -> usize {
         let is_system = |turn: &&crate::hub::Turn| turn.role == Role::System;
         self.request.turns.iter().take_while(is_system).count()

@@ -85,7 +85,7 @@ fn allow_null(schema: &mut Map<String, Value>) {
 /// equivalent or are left out.
 pub(crate) fn narrow_to_supported(schema: &Value) -> Value {
     let Value::Object(members) = schema else {
-        // `true` and `false` allow anything here.
+        // Both `true` and `false` become a schema that allows anything.
         return json!({});
     };
     let members = with_all_of_merged(members);
@@ -135,7 +135,7 @@ pub(crate) fn narrow_to_supported(schema: &Value) -> Value {
 fn narrow_items(value: &Value) -> Option<(String, Value)> {
     match value {
         Value::Object(_) => Some(("items".to_owned(), narrow_to_supported(value))),
-        // An older spelling of a tuple.
+        // An array is an older spelling of a tuple.
         Value::Array(_) => Some((
             "prefixItems".to_owned(),
             each_item(value, narrow_to_supported),

@@ -1,7 +1,7 @@
 //! The two schema dialects of generateContent.
 //!
-//! `parameters` and `responseSchema` take an older dialect, a subset of OpenAPI 3.0 schemas with
-//! types in capitals; `parametersJsonSchema` and `responseJsonSchema` take a subset of JSON Schema.
+//! `parameters` and `responseSchema` accept an older dialect, a subset of OpenAPI 3.0 schemas with types in capitals; `parametersJsonSchema` and
+//! `responseJsonSchema` accept a subset of JSON Schema.
 //! The API rejects a request with an unknown keyword in either, so both are written from a list of
 //! supported keywords. A *property* named like a keyword is not a keyword, at any depth.
 

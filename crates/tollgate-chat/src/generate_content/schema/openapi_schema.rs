@@ -8,8 +8,7 @@ use super::json_schema::narrow_to_supported;
 /// Converts `schema` into the OpenAPI dialect. References are replaced by their target; a recursive
 /// one becomes an object without properties.
 pub(crate) fn to_openapi_schema(schema: &Value) -> Value {
-    // Reduced first: then `const`, `allOf` and exclusive bounds are gone, and all definitions are
-    // in `$defs`.
+    // Reduced first: afterwards there is no `const`, `allOf` or exclusive bound, and all definitions are in `$defs`.
     let root = narrow_to_supported(schema);
     let mut writer = OpenApiWriter {
         root: &root,
@@ -128,7 +127,7 @@ impl<'a> OpenApiWriter<'a> {
                 out.insert("anyOf".to_owned(), Value::Array(several));
             }
             (_, 0) => {}
-            // A single variant is the node itself.
+            // A single variant replaces the node itself.
             (_, 1) => {
                 if let Some(Value::Object(only)) = variants.pop() {
                     out.extend(only);

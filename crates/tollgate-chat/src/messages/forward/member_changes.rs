@@ -1,4 +1,4 @@
-//! The members of a forwarded request that the target does not support as they are.
+//! Lists the members of a forwarded request that must change because the target does not support them.
 
 use std::borrow::Cow;
 
@@ -75,7 +75,7 @@ pub(crate) fn list_member_changes(
     out
 }
 
-/// A `tool_choice` that forces a call as one that does not.
+/// Converts a `tool_choice` that forces a call to one that does not.
 fn unforce_choice(choice: &Value) -> Value {
     let mut free = json!({"type": "auto"});
     if let Some(off) = choice.get("disable_parallel_tool_use") {

@@ -1,5 +1,4 @@
-//! Forwards requests, responses and streams between a client and an upstream that both speak Messages, with as few changed bytes as
-//! possible.
+//! Forwards requests, responses and streams between a client and an upstream that both use Messages, with as few changed bytes as possible.
 
 mod event_lines;
 mod json_edits;

@@ -53,7 +53,7 @@ fn replace_values(
     apply_edits(body, &edits)
 }
 
-/// Writes the object anew, with members added and removed. Unchanged values are copied.
+/// Writes a new object with members added and removed. Unchanged values are copied.
 fn rebuild_object(members: &Members<'_>, changes: &[(&str, Option<Value>)]) -> Vec<u8> {
     let length: usize = members
         .0

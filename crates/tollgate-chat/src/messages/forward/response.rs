@@ -71,7 +71,7 @@ fn count_text_bytes(content: &RawValue) -> Result<u64, serde_json::Error> {
     }
     let blocks: Vec<Block<'_>> = serde_json::from_str(content.get())?;
     let length = |raw: &RawValue| match raw.get().strip_prefix('"') {
-        // Escapes count with their JSON length: it is an estimate.
+        // Escapes count with their length in the JSON text: the count is an estimate.
         Some(text) => text.len() as u64 - 1,
         None => raw.get().len() as u64,
     };

@@ -26,13 +26,13 @@ pub(crate) struct Forwarder {
     /// The bytes of an incomplete event, and how far they have been searched for its end.
     partial: BytesMut,
     search: EventEndSearch,
-    /// `message_start` and the pings after it. They are sent with the first block, so that another upstream can be tried if an error
-    /// comes first.
+    /// `message_start` and the pings after it. They are sent with the first block, so that the request can fail over to another upstream if an error
+    /// arrives before it.
     held_back: BytesMut,
     is_started: bool,
     /// Index of the open block.
     open_block: Option<u64>,
-    /// Whether a stop reason was seen: then only `message_stop` is missing.
+    /// Whether a stop reason was seen: after it, only `message_stop` is expected.
     has_stopped: bool,
     /// The event `message_stop`, once seen.
     end: Option<Bytes>,
@@ -242,7 +242,7 @@ impl Forwarder {
     }
 }
 
-/// The bytes generated that the start of a block has and no delta repeats: redacted thinking, results of code.
+/// The bytes of generated content that the start of a block contains and no delta repeats: redacted thinking, results of code.
 fn opening_bytes(block: &RawValue) -> u64 {
     #[derive(Deserialize)]
     struct Block<'a> {
@@ -263,7 +263,7 @@ fn opening_bytes(block: &RawValue) -> u64 {
     raw.map(|raw| raw.get().len() as u64).sum()
 }
 
-/// What becomes of an event.
+/// How an event is handled.
 enum Outcome {
     /// It is sent to the client.
     Forwarded,

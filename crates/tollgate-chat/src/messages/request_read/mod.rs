@@ -148,7 +148,7 @@ fn read_message(message: Value, path: &JsonPath<'_>) -> Result<Turn, InvalidRequ
     })
 }
 
-/// Tool calls and thinking are only allowed in assistant turns, tool results in user turns, and system turns have only text.
+/// Checks that tool calls and thinking are in assistant turns only, tool results in user turns only, and that system turns contain only text.
 fn check_block_types(
     role: Role,
     content: &Value,

@@ -18,7 +18,7 @@ pub(crate) struct Conversation {
     pub(crate) messages: Vec<Value>,
     /// Whether the last turn is the beginning of the model's response.
     pub(crate) is_prefilled: bool,
-    /// Whether a tool call since the last user text comes without thinking before it.
+    /// Whether a tool call since the last user text has no thinking before it.
     pub(crate) lacks_thinking: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn write_conversation(
     })
 }
 
-/// Turns with tool calls since the last user text must begin with thinking if the model thinks.
+/// Whether one of the turns with tool calls since the last user text does not begin with thinking. A model that thinks requires it.
 fn lacks_thinking(turns: &[OutgoingTurn<'_>]) -> bool {
     let is_user_text = |turn: &&OutgoingTurn<'_>| {
         let answers = |piece: &Piece<'_>| matches!(piece, Piece::Result(..) | Piece::Missing(_));
@@ -157,7 +157,7 @@ fn turn_pieces<'a>(
                 writer.drop_field(RequestField::PastReasoning);
             }
             PartKind::FormatSpecific { format, value } if *format != NAME => {
-                // Records of the other vendor's own tools can be dropped; a reference to an item of the conversation cannot.
+                // Records of another vendor's hosted tools can be dropped; a reference to an item of the conversation cannot.
                 let is_reference = value["type"] == "item_reference";
                 if turn.role != Role::Assistant || is_reference {
                     return Err(writer

@@ -86,7 +86,7 @@ pub(crate) fn write_request(
     })
 }
 
-/// Rejects settings that the format does not have and whose loss would change what the client receives.
+/// Rejects settings that the format does not have if dropping them would change what the client receives.
 fn reject_unsupported(request: &Request) -> Result<(), InvalidRequest> {
     if let Some(name) = request.essential_extra_unknown_to(NAME) {
         return Err(InvalidRequest::new(name, "is not available for this model"));
@@ -167,7 +167,7 @@ impl RequestWriter<'_> {
     }
 
     fn write_stop_sequences(&self) -> Option<Value> {
-        // An empty text never stops anything.
+        // An empty stop sequence never matches, so it is left out.
         let stop = &self.request.stop;
         let kept = stop
             .iter()

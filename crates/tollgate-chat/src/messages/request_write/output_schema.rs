@@ -52,7 +52,7 @@ const LISTS: &[&str] = &["anyOf", "allOf", "oneOf", "prefixItems"];
 
 const MAPS: &[&str] = &["properties", "$defs", "definitions"];
 
-/// The schema as the API accepts it, and whether it now allows or forbids anything else.
+/// The schema in the form that the API accepts, and whether it now accepts other values than before.
 pub(crate) fn convert_schema(schema: &Value) -> (Value, bool) {
     let mut is_changed = false;
     (convert(schema, &mut is_changed), is_changed)

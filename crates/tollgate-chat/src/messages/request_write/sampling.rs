@@ -1,4 +1,4 @@
-//! The sampling parameters and the token limit that a model accepts.
+//! Limits the sampling parameters and the token limit to what a model accepts.
 
 use super::thinking::expected_thinking;
 use crate::format::Target;
@@ -35,8 +35,8 @@ impl Sampling {
     }
 }
 
-/// The `max_tokens` to send: the client's, or the target's default, at most the model's limit. Thinking counts towards it, so that
-/// the default is for the answer alone and leaves room for the thinking that was requested.
+/// The `max_tokens` to send: the client's, or the target's default, at most the model's limit. Thinking counts towards `max_tokens`, so the requested
+/// thinking is added to the default, which is meant for the answer alone.
 pub(crate) fn limit_max_tokens(
     requested: Option<u64>,
     reasoning: Option<&Reasoning>,

@@ -28,7 +28,7 @@ pub(crate) fn write_image_source(
     }
 }
 
-/// A document block. An image that came as a file becomes an image block.
+/// A document block. An image that the client sent as a file becomes an image block.
 pub(crate) fn write_document(
     writer: &RequestWriter<'_>,
     source: &Source,
@@ -112,7 +112,7 @@ fn write_url_source(
     ))
 }
 
-/// An uploaded file. Only the vendor that has it can read it.
+/// The source of an uploaded file. Only the vendor that stores the file can read it.
 fn write_file_id_source(
     writer: &RequestWriter<'_>,
     id: &str,

@@ -1,4 +1,4 @@
-//! Writes reasoning as `thinking` and `output_config.effort`: by effort, by budget or not at all, as the model accepts it.
+//! Writes reasoning as `thinking` and `output_config.effort`: by effort, by budget or not at all, depending on what the model accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::messages::constants::{MIN_THINKING_BUDGET, NAME};
 use crate::messages::fields::write_extra_fields;
 use crate::messages::notes::{NOTE_EFFORT, NOTE_THINKING_TYPE};
 
-/// Tokens of thinking that the highest effort is expected to take.
+/// The number of thinking tokens that the highest effort is expected to use.
 const MAX_EFFORT_TOKENS: u64 = 32_768;
 
 /// Whether thinking is controlled by a token budget.
@@ -15,16 +15,16 @@ pub(crate) fn is_budget_controlled(capabilities: &ModelCapabilities) -> bool {
     matches!(capabilities.thinking, ReasoningControl::Budget { .. })
 }
 
-/// What is sent about thinking.
+/// The thinking settings to send.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct ThinkingSettings {
     /// The member `thinking`.
     pub(crate) thinking: Option<Value>,
     /// `output_config.effort`.
     pub(crate) effort: Option<&'static str>,
-    /// Whether it makes the model think.
+    /// Whether the settings enable thinking.
     pub(crate) is_on: bool,
-    /// Whether it is weaker than, or the opposite of, what was requested.
+    /// Whether the settings are weaker than, or the opposite of, the requested ones.
     pub(crate) is_weakened: bool,
 }
 
@@ -54,8 +54,8 @@ pub(crate) fn can_be_disabled(capabilities: &ModelCapabilities) -> bool {
     }
 }
 
-/// Writes `reasoning` as the model accepts it. `is_native`: the client uses this format, and its settings are kept if the model
-/// supports them.
+/// Writes `reasoning` in the form that the model accepts. `is_native`: the client uses this format, and its settings are kept if the model supports
+/// them.
 pub(crate) fn write_thinking(
     reasoning: &Reasoning,
     capabilities: &ModelCapabilities,
@@ -149,7 +149,7 @@ fn enable_by_effort(reasoning: &Reasoning, is_native: bool) -> ThinkingSettings 
     }
 }
 
-/// The tokens that the model may think for `reasoning`; 0 if it does not think.
+/// The number of tokens that the model may use for thinking with `reasoning`; 0 if it does not think.
 pub(crate) fn expected_thinking(reasoning: &Reasoning, capabilities: &ModelCapabilities) -> u64 {
     let is_off = reasoning.effort == Some(Effort::None)
         || (reasoning.effort.is_none() && reasoning.budget == Some(0));
@@ -163,7 +163,7 @@ pub(crate) fn expected_thinking(reasoning: &Reasoning, capabilities: &ModelCapab
             requested_budget(reasoning, max).max(min).min(max)
         }
         _ if is_off => 0,
-        // These models are given an effort; the budgets that stand for it are what it takes at most in most replies.
+        // These models are sent an effort; the budget that corresponds to it is the most that it uses in most replies.
         _ => requested_budget(reasoning, MAX_EFFORT_TOKENS),
     }
 }

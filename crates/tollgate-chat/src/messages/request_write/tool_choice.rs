@@ -18,7 +18,7 @@ impl RequestWriter<'_> {
         let mut choice = self.requested_choice();
         let mut parallel = self.request.parallel_tools;
         if self.request.tools.is_empty() && !tools.is_empty() {
-            // The tools are only defined for the history.
+            // The tools are defined only because the history calls them.
             choice = choice_of_type("none");
         }
         if let JsonOutput::Tool { name, definition } = output {
@@ -47,7 +47,7 @@ impl RequestWriter<'_> {
         (!choice.is_empty()).then_some(choice)
     }
 
-    /// The client's choice as this format writes it.
+    /// The client's choice in the form of this format.
     fn requested_choice(&self) -> Map<String, Value> {
         match &self.request.tool_choice {
             None => Map::new(),

@@ -67,7 +67,7 @@ impl RequestWriter<'_> {
                 return Ok(value.clone());
             }
             ToolKind::FormatSpecific { value, .. } => {
-                // Its type is `type`, or the name of its only member.
+                // The tool's type is the value of `type`, or the name of its only member.
                 let kind = value.get("type").and_then(Value::as_str);
                 let only = value.as_object().and_then(|members| members.keys().next());
                 let kind = kind.or(only.map(String::as_str)).unwrap_or_default();

@@ -34,7 +34,7 @@ pub(crate) struct OutgoingTurn<'a> {
 pub(crate) fn order_turns(turns: Vec<OutgoingTurn<'_>>) -> Vec<OutgoingTurn<'_>> {
     let mut turns = merge_same_roles(turns);
     assign_call_ids(&mut turns);
-    // After merging, because the results of one turn may come in several.
+    // Results are paired after merging, because the results of one turn may be in several turns.
     let mut at = 0;
     while at < turns.len() {
         if turns[at].pieces.iter().any(is_call) {
@@ -99,7 +99,7 @@ fn call_id(part: &Part) -> &str {
     }
 }
 
-/// Moves the results of the calls of turn `at` to the start of the next turn, a user turn.
+/// Moves the results of the calls of turn `at` to the start of the next turn, which becomes a user turn.
 fn pair_results(turns: &mut Vec<OutgoingTurn<'_>>, at: usize) {
     if turns.get(at + 1).is_none_or(|turn| turn.role != Role::User) {
         turns.insert(at + 1, new_turn(Role::User, Vec::new()));

@@ -1,4 +1,4 @@
-//! The request under construction, with what was dropped from it.
+//! The request under construction, with the list of fields that were dropped from it.
 
 use serde_json::Value;
 
@@ -11,11 +11,11 @@ use crate::messages::constants::{MAX_CACHE_MARKERS, NAME, is_name_character};
 pub(crate) struct RequestWriter<'a> {
     pub(crate) request: &'a Request,
     pub(crate) capabilities: &'a ModelCapabilities,
-    /// Whether the client uses this format: then its request is kept wherever the model supports it.
+    /// Whether the client uses this format: if so, its request is kept unchanged wherever the model supports it.
     pub(crate) is_native: bool,
     pub(crate) names: ToolNames,
     pub(crate) dropped: Vec<String>,
-    /// Number of `cache_control` markers above the maximum. The first ones are dropped: the last ones cover the most.
+    /// Number of `cache_control` markers above the maximum. The first markers are dropped, because the last ones cover the most.
     excess_markers: usize,
 }
 

@@ -113,7 +113,7 @@ impl State {
                     end_block(self.open.remove(at).1, out);
                 }
             }
-            // Pings and unknown events.
+            // Pings and unknown events are ignored.
             _ => {}
         }
         Ok(())
@@ -330,7 +330,7 @@ fn push_thinking(text: &str, out: &mut Vec<Event>) {
 fn redacted_event(data: &str) -> Event {
     let choice = 0;
     match data.strip_prefix(SIGNATURE_PREFIX) {
-        // The upstream is this gateway, in front of another vendor: the signature belongs to the block before.
+        // The upstream is a Tollgate gateway that uses another vendor: the signature belongs to the previous block.
         Some(signature) => Event::TextEnd {
             choice,
             signature: Some(Opaque::from_portable(signature, VENDOR)),

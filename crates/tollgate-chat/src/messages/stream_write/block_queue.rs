@@ -1,7 +1,7 @@
-//! Writes content blocks one after the other, whatever the order of their pieces.
+//! Writes content blocks one after the other, in whatever order their pieces arrive.
 //!
-//! The first block of the queue is being written; pieces of the others are kept until it ends. Text and thinking end when another
-//! block starts, a tool call only at its own end. So pieces wait only if tool calls overlap.
+//! The first block of the queue is being written; pieces of the others are kept until it ends. Text and thinking end when another block starts, a
+//! tool call only at its own end. Therefore pieces are delayed only if tool calls overlap.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use super::events::{
     write_block_stop,
 };
 
-/// The block that is being written and those that wait.
+/// The block that is being written and the blocks after it.
 #[derive(Default)]
 pub(crate) struct BlockQueue {
     blocks: VecDeque<Block>,
@@ -20,14 +20,14 @@ pub(crate) struct BlockQueue {
     text_signature: Option<Value>,
     /// Index of the next block.
     next_index: u64,
-    /// Bytes that wait for the end of the first block.
+    /// The number of bytes that are kept until the first block ends.
     waiting: usize,
 }
 
 /// A block in the queue.
 struct Block {
     kind: BlockKind,
-    /// Waiting deltas as JSON.
+    /// The deltas that are not written yet, as JSON.
     deltas: Vec<String>,
     /// Its index. `None` if its start is not yet written.
     index: Option<u64>,
@@ -44,7 +44,7 @@ enum BlockKind {
         held_start: Option<String>,
         start: Value,
     },
-    /// A block that is complete in its start.
+    /// A block that is complete in its start event.
     Complete(Value),
 }
 
@@ -84,13 +84,13 @@ impl BlockQueue {
         }
     }
 
-    /// Ends the open text. Its signature is written only if another block follows: clients take the last block for the answer.
+    /// Ends the open text. Its signature is written only if another block follows: clients use the last block as the answer.
     pub(crate) fn end_text(&mut self, signature: Option<Value>) {
         self.end_open_text();
         self.text_signature = signature.or(self.text_signature.take());
     }
 
-    /// Adds a block that is complete in its start.
+    /// Adds a block that is complete in its start event.
     pub(crate) fn add_complete(&mut self, block: Value) {
         self.push(BlockKind::Complete(block));
         self.end_last();

@@ -1,6 +1,6 @@
 //! Writes a stream for a client.
 //!
-//! Guaranteed whatever events come: `message_start` first and once, one block open at a time with indexes from 0 without gaps, then
+//! Guaranteed whatever events the writer receives: `message_start` first and once, one block open at a time with indexes from 0 without gaps, then
 //! `message_delta` and `message_stop`, or an `error` after the open block was ended.
 
 mod block_queue;
@@ -35,7 +35,7 @@ pub(crate) struct Writer {
     has_refusal: bool,
     finish: Option<(FinishReason, Option<String>)>,
     usage: Option<Usage>,
-    /// What was generated, to estimate missing usage.
+    /// Counts the generated content, to estimate usage if it is missing.
     generated: TokenEstimator,
 }
 
@@ -56,7 +56,7 @@ impl Writer {
         }
     }
 
-    /// Our estimate, for a stream without usage.
+    /// The gateway's estimate, for a stream without usage.
     fn estimated_usage(&self) -> Usage {
         Usage {
             input: self.estimated_prompt_tokens,
@@ -270,7 +270,7 @@ impl StreamWriter for Writer {
     }
 }
 
-/// The choice that an event belongs to. `None` if it concerns the response.
+/// The choice that an event belongs to. `None` if it concerns the complete response.
 fn event_choice(event: &Event) -> Option<u32> {
     match event {
         Event::Text { choice, .. }

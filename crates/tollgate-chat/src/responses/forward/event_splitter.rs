@@ -81,7 +81,7 @@ pub(crate) struct EventSplitter {
     scan: LineScan,
 }
 
-/// How far the incomplete event has been searched for its end.
+/// The part of the incomplete event that has been searched for its end.
 #[derive(Default, Clone, Copy)]
 struct LineScan {
     /// Start of its last line.
@@ -118,7 +118,7 @@ impl EventSplitter {
         }
     }
 
-    /// Moves the search behind the last of `ends` and returns that position.
+    /// Moves the search to the position after the last of `ends` and returns that position.
     pub(crate) fn advance_past(&mut self, ends: &[usize]) -> usize {
         let start = ends.last().copied().unwrap_or(0);
         self.scan.line -= start;
@@ -141,8 +141,7 @@ impl LineScan {
             let is_blank = at == self.line;
             let next = bytes.get(at + 1);
             if bytes[at] == b'\r' && next.is_none() && !is_blank {
-                // This may be the first half of `\r
-                // `: decide when the next byte arrives.
+                // This may be the first half of `\r\n`: decide when the next byte arrives.
                 self.searched = at;
                 return ends;
             }

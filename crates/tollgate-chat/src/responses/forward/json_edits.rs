@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// A JSON text and the replacements to make in it.
+/// A JSON text and the replacements to apply to it.
 pub(crate) struct JsonEdits<'a> {
     text: &'a str,
     list: Vec<(Range<usize>, Cow<'a, str>)>,
@@ -31,7 +31,7 @@ impl<'a> JsonEdits<'a> {
         }
     }
 
-    /// The text with all replacements made. `None` if there are none.
+    /// The text with all replacements applied. `None` if there are none.
     pub(crate) fn apply(mut self) -> Option<String> {
         if self.list.is_empty() {
             return None;

@@ -1,5 +1,4 @@
-//! Forwards requests, responses and streams between a client and an upstream that both speak
-//! Responses, with as few changed bytes as possible.
+//! Forwards requests, responses and streams between a client and an upstream that both use Responses, with as few changed bytes as possible.
 
 mod event_splitter;
 mod json_edits;

@@ -33,9 +33,9 @@ pub(crate) struct Forwarder {
     held_events: Vec<Bytes>,
     /// Whether nothing has been sent to the client yet.
     nothing_sent: bool,
-    /// Whether the last event was sent with other bytes: the rest of a line end that was cut belongs to the old ones.
+    /// Whether the last event was replaced. If so, the second half of a split `\r\n` belongs to the replaced bytes and is skipped.
     was_replaced: bool,
-    /// An error behind events that were still valid: returned by the next call.
+    /// An error that occurred after valid events: the next call returns it.
     failed: Option<MalformedResponse>,
     /// The final event, held back, and whether it arrived.
     end: Bytes,
@@ -44,7 +44,7 @@ pub(crate) struct Forwarder {
     id: Option<String>,
     usage: Option<Usage>,
     text_bytes: u64,
-    /// The `sequence_number` that an event of our own would have.
+    /// The `sequence_number` for an event that the gateway adds.
     sequence: u64,
 }
 
@@ -77,11 +77,11 @@ enum EventAction {
     Pass,
     /// Send these bytes in its place.
     Replace(Vec<u8>),
-    /// It opens the stream: hold it, replaced by these bytes if there are any.
+    /// The event opens the stream: hold it, replaced by these bytes if there are any.
     Hold(Option<Vec<u8>>),
-    /// It ends the stream: hold it back, replaced by these bytes if there are any.
+    /// The event ends the stream: hold it back, replaced by these bytes if there are any.
     End(Option<Vec<u8>>),
-    /// Leave it out.
+    /// Leave the event out.
     Skip,
 }
 
@@ -118,7 +118,7 @@ impl Forwarder {
             start = end;
             let action = match self.classify_event(&buffer[span.clone()]) {
                 Ok(action) => action,
-                // Nothing was sent, so another upstream can still be tried.
+                // Nothing was sent, so the request can fail over to another upstream.
                 Err(error) if self.nothing_sent => return Err(error),
                 Err(error) => {
                     self.failed = Some(error);
@@ -202,7 +202,7 @@ impl Forwarder {
         let delta = wire.delta.map_or(0, |bytes| bytes.0);
         self.text_bytes += match wire.kind.as_ref() {
             "response.audio.delta" => generated_media_bytes("audio/", delta),
-            // A second form of the audio.
+            // The transcript is a second form of the audio, which is counted already.
             "response.audio.transcript.delta" => 0,
             "response.output_item.done" => wire.item.map_or(0, hosted_output_bytes),
             _ => delta,

@@ -23,8 +23,8 @@ const TEXT_MEMBERS: [&str; 7] = [
     "delta",
 ];
 
-/// What a complete output item of the provider's own tools counts as, in bytes of text: a generated image, the results of code.
-/// The bytes of any other item came as deltas.
+/// The number of bytes of text that a complete output item of the provider's own tools is counted as: a generated image, the results of code. The
+/// bytes of any other item were counted in its deltas.
 pub(crate) fn hosted_output_bytes(item: &RawValue) -> u64 {
     #[derive(Deserialize)]
     struct Item {

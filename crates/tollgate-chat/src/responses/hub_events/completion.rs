@@ -1,4 +1,4 @@
-//! Hub events for parts, items and responses that are complete: whatever their deltas did not report yet.
+//! Hub events for parts, items and responses that are complete: content that their deltas did not report.
 
 use serde_json::{Map, Value};
 
@@ -14,7 +14,7 @@ use crate::responses::finish::read_finish;
 use crate::responses::usage::read_usage;
 
 impl HubEventBuilder {
-    /// A part of a message is complete: emits what its deltas did not.
+    /// Handles a complete part of a message: emits the content that its deltas did not contain.
     pub(crate) fn part_done(
         &mut self,
         index: u64,
@@ -56,7 +56,7 @@ impl HubEventBuilder {
         }
     }
 
-    /// An item is complete: emits what its deltas did not.
+    /// Handles a complete item: emits the content that its deltas did not contain.
     pub(crate) fn item_done(
         &mut self,
         index: u64,
@@ -155,7 +155,7 @@ impl HubEventBuilder {
             Some(EncryptedContent::Redacted(data)) => {
                 out.push(Event::RedactedReasoning { choice: 0, data })
             }
-            // Wrapped by a gateway for its clients: an upstream has no use for it.
+            // A gateway wrapped these signatures for its clients; they are not signatures of this reasoning item.
             Some(EncryptedContent::CallSignature(..) | EncryptedContent::TextSignature(_)) => {}
             Some(EncryptedContent::Signature(signature)) => {
                 let signature = prepend_item_id(signature, id.as_deref());
@@ -167,8 +167,8 @@ impl HubEventBuilder {
         self.item(index).growing = None;
     }
 
-    /// The stream's final event. Its `output` only fills gaps: everything that was streamed was
-    /// emitted before ([new-api#6223](https://github.com/QuantumNous/new-api/issues/6223)).
+    /// Handles the stream's final event. Only content of its `output` that was not streamed before is emitted
+    /// ([new-api#6223](https://github.com/QuantumNous/new-api/issues/6223)).
     pub(crate) fn response_done(
         &mut self,
         response: &Value,

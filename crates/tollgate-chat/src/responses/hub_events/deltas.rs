@@ -1,6 +1,6 @@
 //! The state of each output item, and the hub events for its deltas.
 //!
-//! A stream feeds it event by event (stream_read.rs), a complete response all at once (response_read.rs).
+//! For a stream, stream_read.rs passes the events one by one; for a complete response, response_read.rs passes everything at once.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -37,7 +37,7 @@ pub(crate) struct HubEventBuilder {
     pub(crate) finished: bool,
 }
 
-/// What is known of one output item.
+/// The state of one output item.
 #[derive(Default)]
 pub(crate) struct ItemState {
     /// The number of its call, once `ToolStart` was emitted.
@@ -100,7 +100,7 @@ impl HubEventBuilder {
         self.items.entry(index).or_default()
     }
 
-    /// `response.output_item.added`.
+    /// Handles `response.output_item.added`.
     pub(crate) fn item_added(&mut self, index: u64, item: &Value, out: &mut Vec<Event>) {
         self.emit_start(out);
         match item["type"].as_str() {
@@ -143,7 +143,7 @@ impl HubEventBuilder {
         });
     }
 
-    /// A delta of a call's input.
+    /// Handles a delta of a call's input.
     pub(crate) fn call_input_delta(&mut self, index: u64, delta: &str, out: &mut Vec<Event>) {
         self.emit_start(out);
         let state = self.item(index);
@@ -158,14 +158,14 @@ impl HubEventBuilder {
         });
     }
 
-    /// The complete input of a call; emitted if no delta was.
+    /// Handles the complete input of a call; emits it if there was no delta.
     pub(crate) fn call_input_done(&mut self, index: u64, text: &str, out: &mut Vec<Event>) {
         if !self.item(index).has_input {
             self.call_input_delta(index, text, out);
         }
     }
 
-    /// A delta of visible text.
+    /// Handles a delta of visible text.
     pub(crate) fn text_delta(
         &mut self,
         index: u64,
@@ -196,7 +196,7 @@ impl HubEventBuilder {
         }
     }
 
-    /// The complete text of a part; emitted if no delta was.
+    /// Handles the complete text of a part; emits it if there was no delta.
     pub(crate) fn text_done(
         &mut self,
         index: u64,
@@ -211,13 +211,13 @@ impl HubEventBuilder {
         }
     }
 
-    /// An annotation of the text so far.
+    /// Handles an annotation of the text so far.
     pub(crate) fn annotation_added(&mut self, index: u64, annotation: Value, out: &mut Vec<Event>) {
         self.item(index).sources += 1;
         self.emit_citation(read_annotation(annotation), out);
     }
 
-    /// The complete text of a refusal; emitted if no delta was.
+    /// Handles the complete text of a refusal; emits it if there was no delta.
     pub(crate) fn refusal_done(
         &mut self,
         index: u64,
@@ -230,7 +230,7 @@ impl HubEventBuilder {
         }
     }
 
-    /// A delta of a refusal.
+    /// Handles a delta of a refusal.
     pub(crate) fn refusal_delta(
         &mut self,
         index: u64,
@@ -250,7 +250,7 @@ impl HubEventBuilder {
         });
     }
 
-    /// A delta of reasoning text or of its summary.
+    /// Handles a delta of reasoning text or of its summary.
     pub(crate) fn reasoning_delta(
         &mut self,
         index: u64,
@@ -271,7 +271,7 @@ impl HubEventBuilder {
         });
     }
 
-    /// Makes `part_key` the part that text is added to; ends the one before it.
+    /// Ends the current part and makes `part_key` the part that text is added to.
     pub(crate) fn switch_to_part(&mut self, index: u64, part_key: PartKey, out: &mut Vec<Event>) {
         let state = self.item(index);
         if state.growing != Some(part_key) {
@@ -300,7 +300,7 @@ impl HubEventBuilder {
         });
     }
 
-    /// Log probabilities of the text just before.
+    /// Handles log probabilities of the preceding text.
     pub(crate) fn logprobs(&mut self, index: u64, list: Value, out: &mut Vec<Event>) {
         if list.as_array().is_some_and(|list| !list.is_empty()) && !self.item(index).ended {
             self.item(index).has_logprobs = true;

@@ -1,7 +1,6 @@
 //! Collects hub events into output items with their final ids, in their final order.
 //!
-//! The stream writer and the writer of complete responses both use it, so their results cannot
-//! differ.
+//! The stream writer and the writer of complete responses both use it, so that their results are the same.
 
 use serde_json::{Map, Value};
 
@@ -18,13 +17,11 @@ use crate::responses::namespace_tool::{NamespacedName, namespaced_names};
 #[derive(Debug, Default)]
 pub(crate) struct OutputBuilder {
     seed: String,
-    /// The client's functions in namespaces: calls have their flat names.
+    /// The client's functions in namespaces; calls refer to them by their flat names.
     namespaces: Vec<NamespacedName>,
-    /// Whether reasoning items keep the ids that the upstream gave them. In a stream those arrive
-    /// too late.
+    /// Whether reasoning items keep the ids that the upstream assigned. In a stream those ids arrive too late.
     keeps_reasoning_ids: bool,
-    /// Whether the client requested a reasoning summary: then all visible reasoning is written as
-    /// summary, because that is where its client looks.
+    /// Whether the client requested a reasoning summary: if so, all visible reasoning is written as summary, because clients read it there.
     shows_reasoning_as_summary: bool,
     pub(crate) items: Vec<OutputItem>,
     pub(crate) usage: Option<Usage>,
@@ -32,7 +29,7 @@ pub(crate) struct OutputBuilder {
 }
 
 impl OutputBuilder {
-    /// An empty output for a response that is rendered as `options` says.
+    /// An empty output for a response that is rendered with `options`.
     pub(crate) fn new(options: &RenderOptions<'_>) -> Self {
         let reasoning = options.request.and_then(|r| r.reasoning.as_ref());
         Self {
@@ -136,7 +133,7 @@ impl OutputBuilder {
     }
 
     fn add_item(&mut self, prefix: &str, body: ItemBody, ended: bool) {
-        // A new item ends the one before it, unless that is a call: parallel calls may interleave.
+        // A new item ends the previous one, unless that is a call: parallel calls may interleave.
         if let Some(last) = self.items.last_mut()
             && !matches!(last.body, ItemBody::Call { .. })
         {
@@ -335,7 +332,7 @@ impl OutputBuilder {
             } => self.append_text(TextPartKind::Text, &format!("![image]({url})")),
             PartKind::FormatSpecific { format, value } if *format == NAME && value.is_object() => {
                 self.add_item("item", ItemBody::Complete(value.clone()), true);
-                // Keep the id that the vendor knows.
+                // Keeps the id that the vendor assigned.
                 let extra = value["id"].as_str();
                 if let (Some(item), Some(extra)) = (self.items.last_mut(), extra) {
                     extra.clone_into(&mut item.id);

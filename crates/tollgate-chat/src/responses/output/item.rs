@@ -44,7 +44,7 @@ pub(crate) enum ItemBody {
     Complete(Value),
 }
 
-/// A part whose text grows.
+/// A part to which text is still added.
 #[derive(Debug)]
 pub(crate) struct TextPart {
     pub(crate) kind: TextPartKind,

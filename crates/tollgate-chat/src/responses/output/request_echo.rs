@@ -32,7 +32,7 @@ pub(crate) fn request_echo(request: Option<&Request>) -> Map<String, Value> {
     if !instructions.is_empty() {
         writer.set("instructions", instructions.join("\n\n").into());
     }
-    // An error means that the client's format is another one and has no such field.
+    // An error means that the client uses another format, which has no such field.
     let _ = (writer.write_limits(), writer.write_tools());
     writer.write_sampling();
     writer.write_reasoning();

@@ -10,7 +10,7 @@ use crate::format::RenderOptions;
 use crate::responses::finish::ResponseStatus;
 use crate::responses::usage::write_usage;
 
-/// Everything of a response object but its output.
+/// All members of a response object except its output.
 pub(crate) struct ResponseObject {
     id: String,
     created_at: i64,
@@ -29,8 +29,7 @@ impl ResponseObject {
         }
     }
 
-    /// Takes over creation time and, if it is an id of this format, the id that the upstream
-    /// reported.
+    /// Sets the creation time and, if it is an id of this format, the id that the upstream reported.
     pub(crate) fn set_identity(&mut self, id: &str, created: Option<i64>) {
         if id.starts_with("resp_") {
             id.clone_into(&mut self.id);

@@ -12,8 +12,7 @@ use crate::responses::json::{
     invalid_value, is_web_url, optional_string, required_string, take_member,
 };
 
-/// The members that are not `null`, for the part's own fields; those in `notes` are not reported as
-/// dropped by other formats.
+/// The members that are not `null`, as the part's extra fields; other formats do not report the members in `notes` as dropped.
 pub(crate) fn keep_members(members: Map<String, Value>, notes: &[&str]) -> Map<String, Value> {
     let kept = members.into_iter().filter(|(_, value)| !value.is_null());
     kept.map(|(name, value)| match notes.contains(&name.as_str()) {

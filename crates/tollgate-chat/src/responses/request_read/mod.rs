@@ -53,7 +53,7 @@ pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
 struct RequestReader {
     request: Request,
     extra: Map<String, Value>,
-    /// The turns of `input`; `instructions` come before them whatever the order of members.
+    /// The turns of `input`; `instructions` precede them whatever the order of members.
     input: Vec<Turn>,
 }
 
@@ -146,7 +146,7 @@ impl RequestReader {
     }
 }
 
-/// Whether a member only states the default. `store: false` is one: the gateway stores nothing.
+/// Whether a member only states the default. `store: false` is such a member, because the gateway stores nothing.
 fn is_default_value(name: &str, value: &Value) -> bool {
     match name {
         "store" | "background" => value == &Value::Bool(false),

@@ -99,8 +99,7 @@ fn read_function(members: &mut Map<String, Value>, path: &str) -> Result<ToolKin
     })
 }
 
-/// Converts `remote_mcp` into OpenAI's `mcp` tool. Its timeout has no counterpart: the upstream
-/// that calls the server has its own.
+/// Converts `remote_mcp` into OpenAI's `mcp` tool. Its timeout is dropped: the upstream that calls the server uses its own.
 fn remote_mcp(value: Option<Value>) -> Result<ToolKind, InvalidRequest> {
     let mcp = value.unwrap_or(Value::Null);
     let url = mcp["url"].as_str().unwrap_or_default();

@@ -6,7 +6,7 @@ use crate::error::InvalidRequest;
 use crate::media;
 use crate::responses::constants::MAX_IMAGE_BYTES;
 
-/// The number of images, files and audio parts: at least as many as there are.
+/// The number of images, files and audio parts; never too low.
 pub(crate) fn count_attachments(body: &[u8]) -> u32 {
     const TYPES: [&[u8]; 4] = [
         b"\"input_image\"",
@@ -32,7 +32,7 @@ pub(crate) fn count_payload_bytes(body: &[u8]) -> Result<u64, InvalidRequest> {
         let data = &body[at + URI.len()..];
         let length = length_to_quote(data);
         let head = &body[at.saturating_sub(64)..at];
-        // No byte of the text stands for more than 3/4 of a byte of the image.
+        // Each byte of the text encodes at most 3/4 of a byte of the image.
         let may_be_too_large = length / 4 * 3 > MAX_IMAGE_BYTES;
         if may_be_too_large
             && memmem::rfind(head, b"data:image").is_some()

@@ -22,10 +22,10 @@ const PART_TYPES: [&str; 10] = [
     "summary_text",
     "reasoning_text",
 ];
-/// The parts that this format has of its own, for errors.
+/// The content parts that only this format has, for error messages.
 const KNOWN_PARTS: &str =
     "one of input_text, input_image, input_file, input_audio, output_text, refusal";
-/// Characters that hold the head of a data URI and every magic number.
+/// The number of characters that is enough for the head of a data URI and every magic number.
 const HEAD: usize = 256;
 
 #[derive(Deserialize)]
@@ -50,7 +50,7 @@ pub(crate) fn check_items(input: &RawValue) -> Result<(), InvalidRequest> {
         let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else {
             return Err(invalid_value(&path, "an object", item));
         };
-        // Items without a role are calls, results and the like.
+        // Items without a role are not messages but calls, results and so on.
         let content = item.content.filter(|_| item.role.is_some());
         let is_list = |content: &&RawValue| content.get().starts_with('[');
         if let Some(content) = content.filter(is_list) {
@@ -79,7 +79,7 @@ fn check_parts(content: &RawValue, path: &str) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-/// Checks an image's URL or data URI. An image may also be a file of the vendor's.
+/// Checks an image's URL or data URI. An image may also be a file that is stored at the vendor.
 fn check_image(url: Option<&RawValue>, field: &str) -> Result<(), InvalidRequest> {
     let Some(url) = expect_start(url, field, b'"', "a string")? else {
         return Ok(());

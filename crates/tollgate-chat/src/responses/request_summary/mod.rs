@@ -38,7 +38,7 @@ const HOSTED_TOOLS: [&str; 13] = [
     "collaboration",
 ];
 
-/// The members of a request, not parsed yet.
+/// The members of a request, as JSON text that is not parsed yet.
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow)]
@@ -142,7 +142,7 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
     })
 }
 
-/// Whether the upstream adds what it has stored to the request.
+/// Whether the upstream adds stored context to the request.
 fn has_stored_context(wire: &Body<'_>) -> bool {
     [wire.previous_response_id, wire.conversation, wire.prompt]
         .iter()
@@ -251,7 +251,7 @@ fn check_tools(tools: Option<&RawValue>) -> Result<bool, InvalidRequest> {
     Ok(is_native)
 }
 
-/// Whether the vendor runs a tool of that type. Some types have a date or `_preview` behind them.
+/// Whether the vendor runs a tool of that type. Some types end with a date or `_preview`.
 fn is_hosted_tool(kind: &str) -> bool {
     let is_version = |rest: &str| rest.is_empty() || rest.starts_with('_');
     HOSTED_TOOLS

@@ -111,12 +111,12 @@ impl InputWriter<'_> {
         Ok(file)
     }
 
-    /// Whether file ids of this client are ids of uploads at OpenAI.
+    /// Whether file ids of this client refer to uploads at OpenAI.
     pub(crate) fn has_openai_uploads(&self) -> bool {
         self.is_own || self.request.client_format.name == "chat-completions"
     }
 
-    /// A cache breakpoint, if the client's format has OpenAI's cache lifetimes.
+    /// A cache breakpoint, if the client's format has OpenAI's cache ttls.
     pub(crate) fn cache_marker(&self, ttl: &str) -> Option<Value> {
         match ttl {
             "" if self.is_own => Some(json!({"mode": "explicit"})),

@@ -14,10 +14,10 @@ use crate::responses::extra_fields::write_extra_fields;
 pub(crate) struct InputWriter<'a> {
     pub(crate) request: &'a Request,
     pub(crate) names: &'a ToolNames,
-    /// Whether the client speaks this format: then every spelling is kept.
+    /// Whether the client uses this format: if so, every spelling is kept.
     pub(crate) is_own: bool,
     pub(crate) items: Vec<InputItem>,
-    /// Client fields that some part lost.
+    /// Fields of the client that were dropped from some part.
     pub(crate) dropped_fields: Vec<RequestField>,
     /// Type names of other formats' parts that were left out.
     pub(crate) dropped_parts: Vec<String>,
@@ -101,8 +101,8 @@ impl<'a> InputWriter<'a> {
                     ends_calls: false,
                 });
             }
-            // Past output of a hosted tool may be dropped. What the user sent must arrive, and so
-            // must a compaction item, which stands for whole turns.
+            // Past output of a hosted tool may be dropped. Content of the user must be sent or rejected, and so must a compaction item, which
+            // replaces several turns.
             PartKind::FormatSpecific { value, .. }
                 if role == Role::Assistant && value["type"] != "compaction" =>
             {
@@ -111,7 +111,7 @@ impl<'a> InputWriter<'a> {
             PartKind::Image { .. } | PartKind::File { .. }
                 if role == Role::Assistant && !self.is_own =>
             {
-                // Assistant messages cannot hold images here, so they become a user message.
+                // Assistant messages cannot contain images in this format, so the images become a user message.
                 self.flush_message(message);
                 message.wrote_items = true;
                 let value = self.content_part(part, Role::User, path)?;
@@ -317,8 +317,7 @@ impl<'a> InputWriter<'a> {
                 value.insert("id".to_owned(), id.into());
             }
             if !text.is_empty() {
-                // What OpenAI signed was a summary, whatever the client's format calls it; it
-                // accepts nothing else.
+                // OpenAI signed a summary, whatever the client's format calls it; OpenAI accepts nothing else.
                 let (list, kind) = match *summary || !self.is_own {
                     true => ("summary", "summary_text"),
                     false => ("content", "reasoning_text"),

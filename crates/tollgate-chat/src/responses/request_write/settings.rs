@@ -43,7 +43,7 @@ impl RequestWriter<'_> {
             ));
         }
         if !request.stop.is_empty() {
-            // OpenAI has no `stop` here; some compatible upstreams do.
+            // OpenAI does not support `stop` in this format; some compatible upstreams do.
             let capabilities = self.target.capabilities;
             if !capabilities.accepts_stop || capabilities.rejects_unknown_fields {
                 let why = "is not supported: the upstream of this model has no stop sequences";
@@ -181,7 +181,7 @@ impl RequestWriter<'_> {
         }
     }
 
-    /// `text`: output format and verbosity.
+    /// Writes `text`: output format and verbosity.
     pub(crate) fn write_text(&mut self) {
         let mut text = Map::new();
         let format = match &self.request.output {
@@ -216,7 +216,7 @@ impl RequestWriter<'_> {
         }
     }
 
-    /// `user`, `prompt_cache_key`, `metadata` and `service_tier`.
+    /// Writes `user`, `prompt_cache_key`, `metadata` and `service_tier`.
     pub(crate) fn write_client_info(&mut self) {
         let request = self.request;
         for (name, value) in [
@@ -240,9 +240,8 @@ impl RequestWriter<'_> {
         }
     }
 
-    /// `store`, `include` and `top_logprobs`. Clients of other formats cannot know of stored
-    /// responses, so nothing is stored for them; encrypted reasoning comes back with the response
-    /// instead.
+    /// Writes `store`, `include` and `top_logprobs`. Clients of other formats cannot use stored responses, so nothing is stored for them; the
+    /// response contains encrypted reasoning instead.
     pub(crate) fn write_storage_options(&mut self) {
         if let Some(k) = self.request.logprobs.filter(|k| *k > 0) {
             self.set("top_logprobs", k.into());

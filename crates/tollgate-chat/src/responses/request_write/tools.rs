@@ -32,7 +32,7 @@ pub(crate) fn write_tool(
                 false => json!({"type": "object", "properties": {}}),
             };
             members.insert("parameters".to_owned(), parameters.clone().unwrap_or(none));
-            // `strict` is on by default here and off by default elsewhere
+            // `strict` is on by default in this format and off by default in others
             // ([langchain#35885](https://github.com/langchain-ai/langchain/issues/35885)).
             let strict = strict.or((!is_own).then_some(false));
             if let Some(strict) = strict {

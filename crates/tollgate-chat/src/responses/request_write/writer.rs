@@ -24,7 +24,7 @@ pub(crate) struct RequestWriter<'a> {
     pub(crate) request: &'a Request,
     pub(crate) target: &'a Target<'a>,
     pub(crate) names: &'a ToolNames,
-    /// Whether the client speaks this format too.
+    /// Whether the client uses this format too.
     pub(crate) is_own: bool,
     pub(crate) body: Map<String, Value>,
     pub(crate) dropped: Vec<String>,
@@ -56,7 +56,7 @@ impl<'a> RequestWriter<'a> {
         }
     }
 
-    /// `instructions` and `input`.
+    /// Writes `instructions` and `input`.
     pub(crate) fn write_conversation(&mut self) -> Result<(), InvalidRequest> {
         let turns = &self.request.turns;
         let first = turns
@@ -124,7 +124,7 @@ impl<'a> RequestWriter<'a> {
                 }
             }
         }
-        // `role` notes the spelling `developer`, which is how system turns are written here.
+        // `role` records the spelling `developer`, which is how system turns are written in this format.
         let is_shared = |name: &str| {
             request.client_format.name == "chat-completions"
                 && (SHARED_WITH_CHAT_COMPLETIONS.contains(&name)
@@ -140,7 +140,7 @@ impl<'a> RequestWriter<'a> {
     }
 }
 
-/// The own fields of all levels of a request, outer before inner.
+/// The extra fields of all levels of a request, outer before inner.
 fn all_extra_fields(request: &Request) -> impl Iterator<Item = &ExtraFields> {
     let outer = std::iter::once(&request.extra);
     let reasoning = request.reasoning.iter().map(|reasoning| &reasoning.extra);
@@ -161,8 +161,8 @@ fn tool_result_parts(part: &Part) -> &[Part] {
     }
 }
 
-/// Whether a turn is written as `instructions`: the turn that came as such, or plain system text at
-/// the front in another format.
+/// Whether a turn is written as `instructions`: the turn that the client sent as `instructions`, or plain system text at the beginning in another
+/// format.
 pub(crate) fn is_instruction_turn(turn: &Turn, is_own: bool) -> bool {
     if is_own {
         return has_note(&turn.extra, NOTE_INSTRUCTIONS);

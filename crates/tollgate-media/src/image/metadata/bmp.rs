@@ -1,4 +1,4 @@
-//! BMP: the file header and the image header behind it.
+//! Reads BMP headers: the file header and the image header after it.
 
 use std::io::{BufRead, Seek};
 
@@ -6,10 +6,10 @@ use super::error::{HeaderResult, ImageMetadataError};
 use super::header_reader::HeaderReader;
 use crate::image::format::PixelSize;
 
-/// Length of the oldest image header, whose sides are 16 bits wide.
+/// The length of the oldest image header, whose width and height fields have 16 bits.
 const CORE: u32 = 12;
 
-/// Reads on after `BM`.
+/// Continues reading after `BM`.
 pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     header.skip(12)?;
     let length = u32::from_le_bytes(header.take()?);

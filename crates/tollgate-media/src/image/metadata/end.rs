@@ -1,4 +1,4 @@
-//! Whether an image file has its end, which a transfer that was cut off lacks.
+//! Checks that an image file has its end, which is missing after an interrupted transfer.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
@@ -7,13 +7,12 @@ use crate::image::format::ImageFormat;
 
 /// Bytes that are read at a time.
 const PIECE: usize = 64 * 1024;
-/// Chunks of a PNG that are followed: files of many tiny chunks are not worth the time.
+/// The maximum number of chunks of a PNG that are followed: longer chains of tiny chunks are not worth the time.
 const MAX_PNG_CHUNKS: usize = 100_000;
-/// The last bytes of a GIF in which its end is searched: some programs append a few bytes of their own.
+/// The number of bytes at the end of a GIF that are searched for its trailer: some programs append a few bytes of their own.
 const GIF_TAIL: u64 = 4_096;
 
-/// Checks that the file of `byte_len` bytes, which begins at the start of `reader`, has its end. What stands behind the end does not
-/// matter. Nothing is decoded.
+/// Checks that the file of `byte_len` bytes, which begins at the start of `reader`, has its end. Bytes after the end are ignored. Nothing is decoded.
 ///
 /// # Errors
 /// If reading fails, or the file is cut off.

@@ -1,4 +1,4 @@
-//! GIF: the logical screen, and whether the first image has a transparent colour.
+//! Reads GIF headers: the logical screen, and whether the first image has a transparent colour.
 
 use std::io::{BufRead, Seek};
 
@@ -6,10 +6,10 @@ use super::error::{HeaderResult, ImageMetadataError};
 use super::header_reader::HeaderReader;
 use crate::image::format::PixelSize;
 
-/// Label of the extension that may name a transparent colour.
+/// The label of the extension that may define a transparent colour.
 const GRAPHIC_CONTROL: u8 = 0xf9;
 
-/// Reads on after `GI`.
+/// Continues reading after `GI`.
 pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     if !matches!(&header.take()?, b"F87a" | b"F89a") {
         return Err(ImageMetadataError::NotAnImage(
@@ -32,7 +32,7 @@ pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> He
     }
 }
 
-/// Passes over an extension; whether it names a transparent colour.
+/// Skips an extension; returns whether it defines a transparent colour.
 fn extension<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> Result<bool, ImageMetadataError> {
     let label = header.byte()?;
     let mut transparent = false;

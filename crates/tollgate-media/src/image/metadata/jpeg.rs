@@ -1,4 +1,4 @@
-//! JPEG: the segments up to the first scan, one of which states the frame's size.
+//! Reads JPEG headers: the segments up to the first scan, one of which contains the frame's size.
 
 use std::io::{BufRead, Seek};
 
@@ -11,7 +11,7 @@ const SOS: u8 = 0xda;
 /// End of image.
 const EOI: u8 = 0xd9;
 
-/// Reads on after the start-of-image marker.
+/// Continues reading after the start-of-image marker.
 pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     let mut size = None;
     loop {
@@ -58,7 +58,7 @@ fn marker<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> Result<u8, ImageMe
     }
 }
 
-/// Whether a marker starts a frame: all of `0xc0..=0xcf` but the tables DHT, JPG and DAC.
+/// Whether a marker starts a frame: all of `0xc0..=0xcf` except the tables DHT, JPG and DAC.
 fn is_frame(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }

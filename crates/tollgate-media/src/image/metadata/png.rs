@@ -1,4 +1,4 @@
-//! PNG: the `IHDR` chunk, and whether a `tRNS` chunk stands before the image data.
+//! Reads PNG headers: the `IHDR` chunk, and whether there is a `tRNS` chunk before the image data.
 
 use std::io::{BufRead, Seek};
 
@@ -6,7 +6,7 @@ use super::error::{HeaderResult, ImageMetadataError};
 use super::header_reader::HeaderReader;
 use crate::image::format::PixelSize;
 
-/// Reads on after the first two bytes of the signature.
+/// Continues reading after the first two bytes of the signature.
 pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     if header.take()? != *b"NG\r\n\x1a\n" {
         return Err(ImageMetadataError::NotAnImage(

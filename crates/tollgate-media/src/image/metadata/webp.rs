@@ -1,4 +1,4 @@
-//! WebP: the first chunk, lossy, lossless or extended.
+//! Reads WebP headers: the first chunk, which is lossy, lossless or extended.
 
 use std::io::{BufRead, Seek};
 
@@ -6,7 +6,7 @@ use super::error::{HeaderResult, ImageMetadataError};
 use super::header_reader::HeaderReader;
 use crate::image::format::PixelSize;
 
-/// Reads on after `RI`.
+/// Continues reading after `RI`.
 pub(super) fn read_header<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     let riff: [u8; 10] = header.take()?;
     if !riff.starts_with(b"FF") || !riff.ends_with(b"WEBP") {
@@ -49,7 +49,7 @@ fn lossless<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     Ok((size, bits & (1 << 28) != 0))
 }
 
-/// The canvas, once a frame is found among the chunks that follow.
+/// Reads the size of the canvas, provided that a frame is found among the chunks that follow.
 fn extended<R: BufRead + Seek>(header: &mut HeaderReader<R>) -> HeaderResult {
     let [flags, _, _, _] = header.take()?;
     let mut side = || {

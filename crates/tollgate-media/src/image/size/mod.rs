@@ -39,7 +39,7 @@ impl Sizes {
         }
     }
 
-    /// Fills in a size that follows a reference image, if the metadata of that one is known.
+    /// Fills in a size that follows a reference image, if that image's metadata is known.
     pub(crate) fn fill_from_references(
         &self,
         size: &mut Size,

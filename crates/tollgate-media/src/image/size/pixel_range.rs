@@ -12,7 +12,7 @@ use crate::text::{invalid_value, show_name};
 pub struct PixelRangeSizes {
     /// Every tier with the side of its square image in pixels, smallest first.
     pub tiers: &'static [(&'static str, u32)],
-    /// The `size` of a request that has none.
+    /// The `size` of a request without one.
     pub default: &'static str,
     /// The tier of ratios.
     pub ratio_tier: &'static str,
@@ -26,7 +26,7 @@ pub struct PixelRangeSizes {
     pub(crate) mode_of: fn(&Draft<'_>) -> &'static SizeMode,
 }
 
-/// A use of a model with its own sizes.
+/// A use of a model that has its own sizes.
 pub struct SizeMode {
     /// The use, for the docs page and errors.
     pub name: &'static str,

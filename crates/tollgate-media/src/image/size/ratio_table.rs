@@ -10,9 +10,9 @@ use crate::text::invalid_value;
 
 /// A table of pixel sizes by ratio and tier.
 pub struct RatioTable {
-    /// The values of `resolution`, smallest first. Empty if there is only one tier, which has no name.
+    /// The values of `resolution`, smallest first. Empty if there is only one, unnamed tier.
     pub tiers: &'static [&'static str],
-    /// Index of the default one.
+    /// The index of the default tier.
     pub default_tier: usize,
     /// The ratios, each with its pixels at every tier.
     pub rows: &'static [Row],
@@ -30,7 +30,7 @@ pub struct RatioTable {
 
 /// One row of a table: the sizes of a ratio.
 pub struct Row {
-    /// Such as `16:9`.
+    /// The ratio, such as `16:9`.
     pub ratio: &'static str,
     /// Width and height at each tier, in the order of the tiers.
     pub pixels: &'static [(u32, u32)],
@@ -66,9 +66,9 @@ pub enum AutoSize {
 pub enum PixelSizes {
     /// Not accepted.
     Rejected,
-    /// A size of the table, which selects ratio and tier; must agree with `resolution` if that is sent.
+    /// A size of the table, which selects ratio and tier; must not contradict `resolution` if that is sent.
     InTable,
-    /// A size of the table, which means the same as its ratio.
+    /// A size of the table, which is equivalent to its ratio.
     AsRatio,
 }
 
@@ -159,7 +159,7 @@ impl RatioTable {
         }
     }
 
-    /// The size for a pixel size sent as `size`. `None` if it is not one, or not accepted.
+    /// The size for a pixel size sent as `size`. `None` if `size` is not a pixel size, or pixel sizes are not accepted.
     ///
     /// # Errors
     /// 400 if it contradicts `resolution`.
@@ -219,7 +219,7 @@ impl RatioTable {
         allowed
     }
 
-    /// The ratios that `size` accepts, and `auto` if it does.
+    /// The ratios that `size` accepts, and `auto` if it is accepted.
     pub(crate) fn ratios(&self) -> impl Iterator<Item = &'static str> {
         let auto = (self.auto != AutoSize::Rejected).then_some(AUTO);
         auto.into_iter()
@@ -234,7 +234,7 @@ impl RatioTable {
         })
     }
 
-    /// The row of a ratio that the declaration itself names; a test checks that it exists.
+    /// The row of a ratio in the declaration; a test checks that the row exists.
     fn row(&self, ratio: &str) -> &'static Row {
         let named = self.rows.iter().find(|row| row.ratio == ratio);
         named.unwrap_or(&self.rows[0])

@@ -90,7 +90,7 @@ fn parse_corners(value: &Value) -> Option<[u32; 4]> {
     (left < right && top < bottom).then_some(corners)
 }
 
-/// 400 if a box exceeds an image whose size is known.
+/// Returns a 400 error if a box exceeds an image whose size is known.
 pub(super) fn check_inside_images(
     job: &ImageJob,
     images: &[Option<ImageMetadata>],

@@ -1,4 +1,4 @@
-//! The embedded fonts. Their licences are in `assets/fonts`.
+//! The embedded fonts. Their licences are in the folder `assets/fonts`.
 
 use std::sync::LazyLock;
 

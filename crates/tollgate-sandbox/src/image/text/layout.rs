@@ -204,7 +204,7 @@ impl TextBlock {
                 pen.x = x + glyph.x * self.size;
                 pen.y = baseline - glyph.y * self.size;
                 pen.scale = self.size / em;
-                // A glyph with a broken outline is drawn as far as it goes.
+                // If an outline is broken, the part before the error is drawn.
                 let _ = outline.draw(&DrawOptions::new(), DrawMemory::default(), &mut pen);
             }
         }

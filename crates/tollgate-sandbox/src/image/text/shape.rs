@@ -10,7 +10,7 @@ const MAX_CHARS: usize = 6000;
 /// One glyph. Lengths are in ems.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glyph {
-    /// Which font of the face's stack.
+    /// The index of the font in the face's stack.
     pub(super) font: usize,
     pub(super) id: GlyphId,
     /// Distance from the start of its piece.
@@ -24,13 +24,13 @@ pub(super) struct Glyph {
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     pub(super) glyphs: Vec<Glyph>,
-    /// In ems.
+    /// The width in ems.
     pub(super) width: f32,
     /// Whether a space precedes it.
     pub(super) space: bool,
 }
 
-/// The pieces of `text`, without characters that no font has (emoji).
+/// The pieces of `text`, without characters that no font contains (emoji).
 pub(super) fn shape_pieces(text: &str, face: Face) -> Vec<Piece> {
     let fonts = face.stack();
     let charmaps = fonts.map(|font| font.charmap());
@@ -98,7 +98,7 @@ impl Shaper<'_> {
         let mut buffer = Buffer::new();
         buffer.push_str(&run.iter().map(|(c, _)| c).collect::<String>());
         buffer.guess_segment_properties();
-        // Right-to-left scripts need no support: no embedded font has one.
+        // Right-to-left scripts need no support, because no embedded font contains one.
         buffer.set_direction(harfrust::Direction::LeftToRight);
         if shape(shaper, &mut buffer, ShapeOptions::new()).is_err() {
             return;

@@ -14,7 +14,7 @@ pub(super) enum NalKind {
 }
 
 impl NalKind {
-    /// The first byte: `nal_ref_idc` and `nal_unit_type`.
+    /// The first byte of the NAL unit: `nal_ref_idc` and `nal_unit_type`.
     fn header(self) -> u8 {
         match self {
             Self::Slice => 0x01,
@@ -25,7 +25,7 @@ impl NalKind {
     }
 }
 
-/// BitWriter in the order of writing, the highest of each byte first.
+/// Bits in the order of writing, the highest bit of each byte first.
 #[derive(Debug, Default)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
@@ -51,14 +51,14 @@ impl BitWriter {
         self.put(u32::from(value), 1);
     }
 
-    /// An unsigned Exp-Golomb code, `ue(v)`.
+    /// Writes an unsigned Exp-Golomb code, `ue(v)`.
     pub(super) fn unsigned(&mut self, value: u32) {
         let length = (value + 1).ilog2();
         self.put(0, length);
         self.put(value + 1, length + 1);
     }
 
-    /// A signed Exp-Golomb code, `se(v)`.
+    /// Writes a signed Exp-Golomb code, `se(v)`.
     pub(super) fn signed(&mut self, value: i32) {
         let code = if value > 0 { 2 * value - 1 } else { -2 * value };
         self.unsigned(code as u32);

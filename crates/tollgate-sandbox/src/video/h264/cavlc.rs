@@ -3,7 +3,7 @@
 use super::bit_writer::BitWriter;
 use super::code_tables::{CODES, Code};
 
-/// What the code table of `coeff_token` depends on.
+/// The context that selects the code table of `coeff_token`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Context {
     /// nC: the mean number of coefficients of the neighbouring blocks.
@@ -67,7 +67,7 @@ fn write_levels(bits: &mut BitWriter, values: &[i32], ones: usize) {
     for (at, &value) in values.iter().rev().skip(ones).enumerate() {
         let mut code = (value.unsigned_abs() << 1) - 2 + u32::from(value < 0);
         if at == 0 && ones < 3 {
-            // It is not 1 or -1, or it would be a trailing one.
+            // The level is not 1 or -1, otherwise it would be a trailing one.
             code -= 2;
         }
         let escape = if suffix == 0 { 30 } else { 15 << suffix };

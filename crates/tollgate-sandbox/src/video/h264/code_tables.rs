@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) bits: u16,
-    /// Number of bits; 0 if the tables have no code.
+    /// The number of bits; 0 if there is no such code.
     pub(super) length: u8,
 }
 
@@ -22,13 +22,13 @@ impl Code {
     }
 }
 
-/// All codes by their meaning.
+/// All codes, by their meaning.
 pub(super) struct CodeTables {
     /// By column of table 9-5 (nC 0-1, 2-3, 4-7, chroma DC), number of coefficients, trailing ones.
     pub(super) coeff_token: [[[Code; 4]; 17]; 4],
     /// By number of coefficients (from 1) and zeros before the last.
     pub(super) total_zeros: Vec<Vec<Code>>,
-    /// The same for the four coefficients of a chroma DC block.
+    /// The `total_zeros` codes for the four coefficients of a chroma DC block.
     pub(super) chroma_dc_zeros: Vec<Vec<Code>>,
     /// By zeros left (from 1, all above 6 together) and zeros before this coefficient.
     pub(super) run_before: Vec<Vec<Code>>,
@@ -132,7 +132,7 @@ const COEFF_TOKEN: &str = "
 3 16  0000000000001000 00000000000100 0000000010
 ";
 
-/// A line for each number of coefficients from 1, a word for each number of zeros from 0.
+/// Each line is a number of coefficients from 1, each word a number of zeros from 0.
 const TOTAL_ZEROS: &str = "
 1 011 010 0011 0010 00011 00010 000011 000010 0000011 0000010 00000011 00000010 000000011 000000010 000000001
 111 110 101 100 011 0101 0100 0011 0010 00011 00010 000011 000010 000001 000000
@@ -157,7 +157,7 @@ const CHROMA_DC_ZEROS: &str = "
 1 0
 ";
 
-/// A line for each number of zeros left from 1, a word for each run from 0.
+/// Each line is a number of zeros left from 1, each word a run from 0.
 const RUN_BEFORE: &str = "
 1 0
 1 01 00
@@ -172,7 +172,7 @@ const RUN_BEFORE: &str = "
 mod tests {
     use super::*;
 
-    /// No word begins another, or a decoder could not tell them apart.
+    /// Asserts that no code is a prefix of another, otherwise a decoder could not distinguish them.
     fn check(codes: &[Code], count: usize) {
         let codes: Vec<_> = codes.iter().filter(|word| word.length > 0).collect();
         assert_eq!(codes.len(), count);

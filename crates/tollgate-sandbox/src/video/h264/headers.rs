@@ -5,9 +5,9 @@ use super::bit_writer::{BitWriter, NalKind};
 /// Frame size and rate of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct Format {
-    /// Pixels, even.
+    /// The width in pixels, even.
     pub(in super::super) width: u32,
-    /// Pixels, even.
+    /// The height in pixels, even.
     pub(in super::super) height: u32,
     /// Frames per second.
     pub(in super::super) fps: u32,
@@ -15,10 +15,10 @@ pub(in super::super) struct Format {
 
 /// Bits of `pic_order_cnt_lsb`: twice as many values as are needed between two I frames.
 const ORDER_BITS: u32 = 10;
-/// The most frames from one I frame to the next.
+/// The maximum number of frames from one I frame to the next.
 pub(in super::super) const MAX_KEY_INTERVAL: u32 = 1 << (ORDER_BITS - 2);
 
-/// The quantisation parameter that slice headers count from.
+/// The quantisation parameter relative to which slice headers state theirs.
 const BASE_QP: i32 = 26;
 
 /// `level_idc`, and the most macroblocks per second and per frame (table A-1), without levels that differ in bit rate alone.

@@ -6,10 +6,10 @@ use super::cavlc::{self, Context};
 use super::intra_prediction::{self, Edges, Mode};
 use super::transform::{self, Block, Quantiser, ZIGZAG};
 
-/// What is above the first row of an intra-coded frame.
+/// The content above the first row of an intra-coded frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Above {
-    /// The edge of the frame.
+    /// Nothing: the row is at the edge of the frame.
     Nothing,
     /// P macroblocks: not available for prediction, without coefficients.
     MotionCoded,
@@ -216,7 +216,7 @@ fn write_square<const N: usize>(plane: &mut Plane, x: usize, y: usize, pixels: &
     }
 }
 
-/// The neighbouring pixels of a square, as far as they are inside the frame.
+/// The neighbouring pixels of a square that are inside the frame.
 fn edges<const N: usize>(plane: &Plane, x: usize, y: usize) -> Edges<N> {
     let mut edges = Edges {
         above: None,

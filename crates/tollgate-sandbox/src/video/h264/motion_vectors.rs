@@ -1,4 +1,4 @@
-//! P macroblocks that only move: motion vectors without residual.
+//! P macroblocks that only move: they have motion vectors but no residual.
 
 use super::bit_writer::BitWriter;
 

@@ -95,7 +95,7 @@ impl Quantiser {
         hadamard(levels).map(|value| (value * scale + 2) >> 2)
     }
 
-    /// The same for the four blocks of one chroma plane.
+    /// Transforms and quantises the DC coefficients of the four blocks of one chroma plane.
     pub(super) fn quantise_chroma_dc(self, dc: [i32; 4]) -> [i32; 4] {
         hadamard_2x2(dc).map(|value| self.quantise_dc(value))
     }

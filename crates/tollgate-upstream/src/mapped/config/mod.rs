@@ -15,7 +15,7 @@ use rule_options::{check_members, parse_max, parse_rule};
 pub(crate) struct Preset {
     /// The provider's model id.
     pub(crate) id: &'static str,
-    /// Models of the catalogue that it serves if an entry names no upstream id.
+    /// Models of the catalogue that the preset serves if an entry configures no upstream id.
     pub(crate) serves: &'static [&'static str],
     /// The options as JSON.
     pub(crate) options: &'static str,
@@ -41,7 +41,7 @@ pub(crate) fn check(channel: &Channel, presets: &[Preset]) -> Result<(), String>
 }
 
 impl Mapping {
-    /// The mapping of a channel's model, with its error as that of an attempt.
+    /// The mapping of a channel's model; an invalid mapping becomes the error of an attempt.
     pub(in crate::mapped) fn for_call(
         model: &ChannelModel,
         presets: &[Preset],
@@ -76,7 +76,7 @@ impl Mapping {
     }
 }
 
-/// The provider's id of a model, and its preset. In an entry without an upstream id that is the model's name.
+/// The provider's id of a model, and its preset. Without a configured upstream id, the id is the model's name.
 fn find_preset<'p>(model: &ChannelModel, presets: &'p [Preset]) -> (String, Option<&'p Preset>) {
     let bare = model.upstream.split(':').next().unwrap_or_default();
     if let Some(preset) = presets.iter().find(|preset| preset.id == bare) {
@@ -170,7 +170,7 @@ fn unknown_field(path: &str) -> String {
     )
 }
 
-/// The job fields of `implied`, which need no rule.
+/// Parses `implied`, the job fields that need no rule.
 fn parse_implied(value: &Value, path: &str) -> Result<Vec<String>, String> {
     let names = value.as_array().and_then(|names| {
         let names = names.iter().map(|name| name.as_str().map(str::to_owned));

@@ -7,7 +7,7 @@ use crate::mapped::rule::{Rule, ValueForm, parse_ratio, plain_text};
 
 const RULE: &[&str] = &["to", "as", "of", "values", "between", "most"];
 
-/// One rule from its target: the name of the input field, or a table with more.
+/// Parses one rule from its target: the name of the input field, or a table with further options.
 pub(super) fn parse_rule(source: &str, target: &Value, path: &str) -> Result<Rule, String> {
     let nothing = Map::new();
     let (to, more) = match target {
@@ -51,7 +51,7 @@ pub(super) fn parse_rule(source: &str, target: &Value, path: &str) -> Result<Rul
     })
 }
 
-/// The least and the greatest number.
+/// Parses `between`, the minimum and the maximum number.
 fn parse_between(
     source: &str,
     form: &ValueForm,
@@ -73,7 +73,7 @@ fn parse_between(
     }
 }
 
-/// The form that `as` names, or the default of the job field.
+/// The form that `as` names, or the default form of the job field.
 fn parse_form(source: &str, given: Option<&Value>, path: &str) -> Result<ValueForm, String> {
     let name = match given {
         None => "",
@@ -117,7 +117,7 @@ fn parse_form(source: &str, given: Option<&Value>, path: &str) -> Result<ValueFo
     form.ok_or_else(|| format!("`{path}.as` must be {allowed}, got {got}"))
 }
 
-/// The values of `of`, or of `values` with the model's names for them.
+/// Parses the values of `of`, or of `values` with the model's names for them.
 fn parse_values(
     source: &str,
     form: &ValueForm,
@@ -163,7 +163,7 @@ fn parse_values(
     }
 }
 
-/// The member `most`: the maximum number of results or images of one call.
+/// Parses the member `most`: the maximum number of results or images of one call.
 pub(super) fn parse_max(target: &Value, path: &str) -> Result<u32, String> {
     let Some(value) = target.get("most") else {
         return Ok(u32::MAX);
