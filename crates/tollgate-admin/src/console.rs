@@ -1,4 +1,4 @@
-//! `/console/` and `/portal/`: the page of both, and the files that it loads.
+//! Serves `/console/` and `/portal/`: one HTML page for both, and the files that it loads.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use tollgate_server::listener_role::ListenerRole;
 use tollgate_server::routes::fallback::unknown_path;
 use tollgate_server::state::App;
 
-/// A year in seconds: the name of a file changes with its contents.
+/// A year in seconds. A file may be cached this long because its name changes with its contents.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const CONSOLE: &str = "/console/";
 const PORTAL: &str = "/portal/";
@@ -24,7 +24,7 @@ pub(super) fn assets() -> Router<Arc<App>> {
     Router::new().route("/console/assets/{name}", get(asset))
 }
 
-/// The routes of the console, on a gateway that clients know as `public_url`.
+/// The routes of the console, on a gateway whose public URL for clients is `public_url`.
 pub(super) fn console_pages(role: ListenerRole, public_url: &str) -> Router<Arc<App>> {
     let text = page_text(role, public_url);
     let page = move || page(text.clone());
@@ -45,7 +45,7 @@ pub(super) fn portal_pages(role: ListenerRole, public_url: &str) -> Router<Arc<A
         .route("/portal/{*page}", get(page))
 }
 
-/// The page of a listener: it says what is elsewhere.
+/// Returns the HTML page of a listener. Its `<meta>` tag states where the pages are that this listener does not serve.
 fn page_text(role: ListenerRole, public_url: &str) -> Bytes {
     let meta = match role {
         ListenerRole::Everybody => return Bytes::from_static(PAGE.as_bytes()),
@@ -61,7 +61,7 @@ fn page_text(role: ListenerRole, public_url: &str) -> Bytes {
         .into()
 }
 
-/// `GET /`: the console for browsers; for other clients there is nothing here.
+/// `GET /`: redirects browsers to the console; other clients get the error for an unknown path.
 async fn root(uri: Uri, request_id: Extension<RequestId>, headers: HeaderMap) -> Response {
     if header_contains(&headers, &header::ACCEPT, "text/html") {
         redirect(CONSOLE).await
@@ -74,7 +74,7 @@ async fn redirect(to: &'static str) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
 }
 
-/// Headers of every page: what it may load and who may frame it.
+/// Headers of every page: what the page may load and which sites may show it in a frame.
 pub(super) const PAGE_HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::CACHE_CONTROL, "no-cache"),
@@ -117,7 +117,7 @@ async fn asset(
     }
 }
 
-/// Whether the value of the header contains `part`.
+/// Whether the value of the header `name` contains `part`.
 pub(super) fn header_contains(headers: &HeaderMap, name: &HeaderName, part: &str) -> bool {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.is_some_and(|value| value.contains(part))

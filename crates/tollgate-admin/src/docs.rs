@@ -1,4 +1,4 @@
-//! `/docs`: the documentation as a site.
+//! Serves `/docs`: the documentation as a web site.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<Arc<App>> {
         .route("/docs/assets/{name}", get(asset))
 }
 
-/// `GET /docs`.
+/// `GET /docs`: the start page.
 pub(super) async fn home(
     uri: Uri,
     request_id: Extension<RequestId>,
@@ -37,7 +37,7 @@ pub(super) async fn home(
     write_page(HOME, uri, request_id, &headers).await
 }
 
-/// `GET /docs/api`.
+/// `GET /docs/api`: the page of the API reference.
 pub(super) async fn api(
     uri: Uri,
     request_id: Extension<RequestId>,
@@ -46,7 +46,7 @@ pub(super) async fn api(
     write_page(API, uri, request_id, &headers).await
 }
 
-/// `GET /docs/{*page}`. The name of a page's source, `tasks.md`, and a slash at the end lead to the page.
+/// `GET /docs/{*page}`. A path with the file name of the page's source (`tasks.md`) or with a slash at its end redirects to the page.
 async fn page(
     uri: Uri,
     request_id: Extension<RequestId>,
@@ -84,7 +84,7 @@ async fn write_page(
     (PAGE_HEADERS, version, content_type, body).into_response()
 }
 
-/// `GET /docs/assets/{name}`.
+/// `GET /docs/assets/{name}`: a file that the pages load.
 async fn asset(
     uri: Uri,
     request_id: Extension<RequestId>,
@@ -98,7 +98,7 @@ async fn asset(
     (asset_headers(asset.content_type), body).into_response()
 }
 
-/// The compressed text as it is for clients that accept gzip, decompressed for others.
+/// Returns the gzip text unchanged to clients that accept gzip, decompressed to others.
 fn write_body(gzip: &'static [u8], headers: &HeaderMap) -> Response {
     if header_contains(headers, &header::ACCEPT_ENCODING, "gzip") {
         let encoding: [(HeaderName, &str); 1] = [(header::CONTENT_ENCODING, "gzip")];

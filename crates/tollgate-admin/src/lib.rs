@@ -1,7 +1,7 @@
-//! What operators, users of the portal and browsers call, outside the client API: the admin API, the API of the portal, sign-in by an OpenID
-//! provider, the pages of console, portal and documentation, the OpenAPI documents.
+//! Everything that operators, users of the portal and browsers request outside the client API: the admin API, the API of the portal, sign-in by an
+//! OpenID provider, the pages of console, portal and documentation, the OpenAPI documents.
 //!
-//! A crate of its own: chats and tasks know nothing of it, and an ordinary build need not optimise it (docs/performance.md).
+//! It is a separate crate because chats and tasks do not depend on it, and so an ordinary build need not optimise it (docs/performance.md).
 
 pub mod admin;
 mod console;
@@ -17,7 +17,7 @@ use axum::routing::get;
 use tollgate_server::listener_role::ListenerRole;
 use tollgate_server::state::App;
 
-/// The routes of all of it on a listener of this role, for [`tollgate_server::router::GatewayService`].
+/// All these routes, on a listener of this role, for [`tollgate_server::router::GatewayService`].
 pub fn routes(app: &App, role: ListenerRole) -> Router<Arc<App>> {
     let mut routes = Router::new()
         .route("/openapi.json", get(openapi::endpoint::openapi))
@@ -26,7 +26,7 @@ pub fn routes(app: &App, role: ListenerRole) -> Router<Arc<App>> {
         .merge(docs::routes())
         .merge(sign_in::routes(role))
         .merge(console::assets());
-    // Those of operators and those of users, as pages with the API that they use.
+    // The routes for operators and those for users: the pages, and the API that they use.
     if role.serves_operators() {
         routes = routes
             .merge(admin::endpoints::routes())

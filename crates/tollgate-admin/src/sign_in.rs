@@ -1,4 +1,5 @@
-//! `/oidc/start` and `/oidc/callback`: to the provider's page, and back with a session of the console or the portal.
+//! `/oidc/start` redirects the browser to the provider's sign-in page; `/oidc/callback` receives it back and begins a session of the console or the
+//! portal.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -31,18 +32,18 @@ use crate::admin::{
 };
 use crate::portal::portal_session_cookie;
 
-/// Failed sign-ins in 15 minutes after which there are no more from an address.
+/// Failed sign-ins of one address in 15 minutes, after which further ones are rejected.
 const MAX_FAILURES: i64 = 20;
-/// How old the password's entry may be for a session to be fresh again.
+/// How long ago the password may have been entered at the provider for a session to become fresh again.
 const MAX_PASSWORD_AGE: Millis = 5 * MINUTE;
-/// The actor of what a sign-in creates or changes.
+/// The actor, in the trail, of what a sign-in creates or changes.
 const ACTOR: &str = "oidc";
-/// The name of the key with which a user uses the portal.
+/// The name of the API key that the gateway creates for a user's sessions of the portal.
 const PORTAL_KEY: &str = "Portal";
-/// The page that ends a sign-in: it shows errors, and closes windows that were opened for it.
+/// The page that the browser is redirected to after a sign-in: it shows errors, and closes windows that were opened for the sign-in.
 const RESULT_PAGE: &str = "/signed-in";
 
-/// Why a sign-in ends without a session, as a word for the page that shows it.
+/// Why a sign-in ends without a session: an error code for the page that shows it.
 #[derive(Debug)]
 struct Failure(&'static str);
 
@@ -60,7 +61,7 @@ impl From<StoreError> for Failure {
     }
 }
 
-/// A request of a browser that signs in.
+/// The request of a browser that signs in.
 struct Visit {
     app: Arc<App>,
     provider: Arc<OidcProvider>,
@@ -94,7 +95,7 @@ impl Visit {
         })
     }
 
-    /// Whether these pages are on the listener of the request.
+    /// Whether the listener of the request serves these pages.
     fn serves(&self, pages: Pages) -> bool {
         match pages {
             Pages::Console => self.role.serves_operators(),
@@ -102,7 +103,7 @@ impl Visit {
         }
     }
 
-    /// The pages of the listener; the console where it has both.
+    /// The pages that the listener of the request serves; the console if it serves both.
     fn default_pages(&self) -> Pages {
         match self.role.serves_operators() {
             true => Pages::Console,
@@ -123,7 +124,7 @@ impl Visit {
         client_address(self.peer, &self.parts.headers, proxies).to_string()
     }
 
-    /// What the trail says of a write.
+    /// The author of a write, as the trail records it.
     fn request(&self, actor: &str) -> AdminRequest {
         let request_id = self.parts.extensions.get::<RequestId>();
         AdminRequest {
@@ -138,7 +139,7 @@ impl Visit {
     }
 }
 
-/// The routes of a sign-in to the pages of a listener.
+/// The routes for signing in to the pages of a listener.
 pub(super) fn routes(role: ListenerRole) -> Router<Arc<App>> {
     Router::new()
         .route("/oidc/start", get(start))
@@ -146,7 +147,7 @@ pub(super) fn routes(role: ListenerRole) -> Router<Arc<App>> {
         .layer(Extension(role))
 }
 
-/// `GET /oidc/start?to=console|portal&next=PATH&fresh=1`: leads to the provider's page.
+/// `GET /oidc/start?to=console|portal&next=PATH&fresh=1`: redirects to the provider's page.
 async fn start(State(app): State<Arc<App>>, request: Request) -> Response {
     let visit = match Visit::new(app, request) {
         Ok(visit) => visit,
@@ -200,7 +201,7 @@ async fn read_start(visit: &Visit) -> Result<Pending, ApiError> {
     Ok(Pending::new(pages, next, session.map(|session| session.id)))
 }
 
-/// Whether a path is one of these pages, so that a link leads to no other site.
+/// Whether a path belongs to these pages. Other paths are rejected, so that a link cannot redirect to another site.
 fn is_page_of(pages: Pages, path: &str) -> bool {
     let is_plain = path
         .bytes()
@@ -213,7 +214,7 @@ fn is_page_of(pages: Pages, path: &str) -> bool {
         && inside.is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// `GET /oidc/callback`: where the provider's page leads to.
+/// `GET /oidc/callback`: the provider's page redirects the browser here.
 async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
     let visit = match Visit::new(app, request) {
         Ok(visit) => visit,
@@ -241,7 +242,7 @@ async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
     }
 }
 
-/// Redeems the provider's code and begins a session; its cookie, if it is a new session.
+/// Exchanges the provider's code for an account and begins a session. Returns the session's cookie; `None` if an existing session was made fresh.
 async fn sign_in(visit: &Visit, pending: &Pending) -> Result<Option<HeaderValue>, Failure> {
     let query = Query::parse(visit.parts.uri.query());
     let is_answer = query.get("state").is_some_and(|state| {
@@ -278,7 +279,7 @@ async fn sign_in(visit: &Visit, pending: &Pending) -> Result<Option<HeaderValue>
     }
 }
 
-/// Counts the attempt as failed until it succeeds: each makes the gateway ask the provider.
+/// Counts the attempt as failed until it succeeds. Attempts are limited because each one makes the gateway send requests to the provider.
 async fn begin_attempt(visit: &Visit) -> Result<SignInAttempt, Failure> {
     let subjects = vec![(format!("oidc:{}", visit.peer), MAX_FAILURES)];
     match visit.app.store.begin_sign_in(subjects, visit.now).await? {
@@ -287,7 +288,7 @@ async fn begin_attempt(visit: &Visit) -> Result<SignInAttempt, Failure> {
     }
 }
 
-/// The reply to a write of a sign-in, or why there is none.
+/// The reply to a write of a sign-in, or the reason why it was rejected.
 fn written(result: Result<AdminReply, AdminRejection>) -> Result<AdminReply, Failure> {
     result.map_err(|rejection| match rejection {
         AdminRejection::NotFound => Failure("no_user"),
@@ -385,7 +386,7 @@ async fn begin_portal_session(
     let user = store.sign_in_oidc_user(&request, identity.clone(), &account.name, users);
     let user_id = text(&written(user.await?)?.body, "id");
     let request = visit.request(&format!("user:{user_id}"));
-    // Its secret is thrown away: it is used through sessions only.
+    // The key's secret is discarded: the key is used only through sessions.
     let unused = id::api_key();
     let key = NewKey {
         id: id::short_id("key_"),
@@ -415,7 +416,7 @@ async fn begin_portal_session(
     ))
 }
 
-/// To the page that says why there is no session.
+/// Redirects to the page that shows why there is no session.
 fn failed(pages: Pages, next: &str, failure: &Failure) -> Response {
     let query: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("error", failure.0)
@@ -433,7 +434,7 @@ fn redirect(to: &str, cookies: Vec<HeaderValue>) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::LOCATION, location);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The code in the address is for nobody else.
+    // The URL contains the provider's code, so the browser must not send it to other sites as a referrer.
     let policy = HeaderValue::from_static("no-referrer");
     headers.insert(header::REFERRER_POLICY, policy);
     for cookie in cookies {

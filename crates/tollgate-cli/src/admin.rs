@@ -10,7 +10,7 @@ use tollgate_store::{self as store, AdminPatch, AdminRequest, NewAdmin};
 
 use super::common::{Common, Failed, accepted};
 
-/// Admins that a listing reads at a time.
+/// Admins that a listing reads with one query.
 const PAGE: usize = 200;
 
 #[derive(Subcommand)]

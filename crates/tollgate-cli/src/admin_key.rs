@@ -1,4 +1,4 @@
-//! `tollgate admin-key`.
+//! `tollgate admin-key`: prints the admin key.
 
 use serde_json::json;
 use tollgate_config::Overrides;

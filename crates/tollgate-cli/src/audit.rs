@@ -1,4 +1,4 @@
-//! `tollgate audit`.
+//! `tollgate audit`: checks the invariants of money and tasks.
 
 use serde_json::{Value, json};
 use tollgate_core::Amount;
@@ -46,7 +46,7 @@ impl Audit {
     }
 }
 
-/// Prints what is no violation, but must not be silent: amounts written off, owed and estimated.
+/// Returns lines about amounts that are no violation but must be reported: amounts written off, owed and estimated.
 fn notes(books: &[ChatBooks]) -> String {
     let sum = |of: fn(&ChatBooks) -> Amount| books.iter().map(of).fold(Amount::ZERO, |a, b| a + b);
     let count = |of: fn(&ChatBooks) -> i64| books.iter().map(of).sum::<i64>();

@@ -45,7 +45,7 @@ impl Restore {
         let config = common.configuration(Overrides::default())?;
         let database = sqlite_file(&config, "pg_restore")?;
         data_dir::create(&config.data_dir)?;
-        // No gateway may start on half a database.
+        // The lock keeps a gateway from starting on a database that is not restored completely.
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let bytes = restore_sqlite(&self.file, &database).await?;
         let shown = database.display().to_string();
@@ -55,7 +55,7 @@ impl Restore {
     }
 }
 
-/// The configured database's file; an error if it is on PostgreSQL, which has `tool`.
+/// The file of the configured SQLite database; an error that names `tool` if the database is on PostgreSQL.
 fn sqlite_file(config: &Config, tool: &str) -> Result<PathBuf, Failed> {
     match database_location(config) {
         DatabaseLocation::Sqlite(file) => Ok(file),

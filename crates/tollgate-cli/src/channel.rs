@@ -1,4 +1,4 @@
-//! `tollgate channel list`, `channel test`.
+//! `tollgate channel list` and `tollgate channel test`.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! `tollgate chat`: a client of any gateway that prints a reply as it comes.
+//! `tollgate chat`: a client of any gateway; it prints a reply while it is received.
 
 use std::io::Write as _;
 
@@ -76,7 +76,7 @@ impl Chat {
     }
 }
 
-/// What has come so far.
+/// The part of the reply that has been received.
 #[derive(Default)]
 struct Reply {
     text: String,

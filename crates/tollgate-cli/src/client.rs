@@ -1,4 +1,4 @@
-//! A client of any gateway, for the commands that make things: requests, errors in words, files saved.
+//! A client of any gateway, for the commands that generate something: sends requests, converts errors to sentences, saves files.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tollgate_upstream::egress::{Client, ClientOptions, ResponseBody, Timeouts, b
 
 use super::common::Failed;
 
-/// Where a gateway listens by default.
+/// The default address of a gateway.
 const DEFAULT_BASE: &str = "http://127.0.0.1:8080";
 const TIMEOUTS: Timeouts = Timeouts {
     connect: None,
@@ -39,7 +39,7 @@ pub(super) struct Target {
     key: Option<String>,
 }
 
-/// A gateway as one key sees it.
+/// A gateway, with the API key of the requests to it.
 pub(super) struct Gateway {
     client: Client,
     base: String,
@@ -59,7 +59,7 @@ impl Target {
 }
 
 impl Gateway {
-    /// GET, answered with JSON.
+    /// Sends a GET request; returns the JSON of the response.
     pub(super) async fn get(&self, path: &str) -> Result<Value, Failed> {
         self.json(
             Method::GET,
@@ -70,7 +70,7 @@ impl Gateway {
         .await
     }
 
-    /// POST of a JSON body, answered with JSON.
+    /// Sends a POST request with a JSON body; returns the JSON of the response.
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failed> {
         let url = format!("{}{path}", self.base);
         self.json(
@@ -82,7 +82,7 @@ impl Gateway {
         .await
     }
 
-    /// POST of a JSON body, answered with a stream of events.
+    /// Sends a POST request with a JSON body; returns the response as a stream of events.
     pub(super) async fn stream(&self, path: &str, body: &Value) -> Result<ResponseBody, Failed> {
         let url = format!("{}{path}", self.base);
         let bytes = Bytes::from(body.to_string());
@@ -98,7 +98,7 @@ impl Gateway {
         ))
     }
 
-    /// The link that `image` is, or that it gets when it is uploaded.
+    /// Returns `image` if it is a link; else uploads the file of that name and returns its link.
     pub(super) async fn link_to(&self, image: &str) -> Result<String, Failed> {
         if image.contains("://") {
             return Ok(image.to_owned());
@@ -106,7 +106,7 @@ impl Gateway {
         self.upload(Path::new(image)).await
     }
 
-    /// Uploads an image; answers its link.
+    /// Uploads an image; returns its link.
     pub(super) async fn upload(&self, file: &Path) -> Result<String, Failed> {
         let bytes = tokio::fs::read(file)
             .await
@@ -130,9 +130,9 @@ impl Gateway {
         Ok(link.to_owned())
     }
 
-    /// Saves what a link leads to.
+    /// Downloads a link to a file.
     pub(super) async fn save(&self, url: &str, file: &Path) -> Result<(), Failed> {
-        // A link is no place to send the key to.
+        // The request has no API key, because the link may point to another server.
         let request = Request::get(url).body(body(Bytes::new()))?;
         let response = self.client.send(request, TIMEOUTS).await?;
         if response.status() != StatusCode::OK {

@@ -1,4 +1,4 @@
-//! What the commands share: their common options, how they fail, the store that they open.
+//! Code that the commands share: common options, errors, opening the store.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ pub(super) struct Common {
     pub(super) json: bool,
 }
 
-/// A command that did not succeed, with one sentence for stderr. `None` if it has printed its error already.
+/// The error of a command that failed, with one sentence for stderr. `None` if the command has already printed its error.
 pub(super) struct Failed(pub(super) Option<String>);
 
 impl<E: std::fmt::Display> From<E> for Failed {
@@ -32,14 +32,14 @@ impl<E: std::fmt::Display> From<E> for Failed {
 }
 
 impl Failed {
-    /// A failure that the command has printed already.
+    /// A failure whose error the command has already printed.
     pub(super) fn silently() -> Self {
         Self(None)
     }
 }
 
 pub(super) fn complain(sentence: &str) {
-    // If stderr is closed, there is no other place for it.
+    // If stderr is closed, there is nowhere else to print it.
     let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
 }
 
@@ -54,7 +54,7 @@ pub(super) fn accepted(result: Result<AdminReply, AdminRejection>) -> Result<Adm
 }
 
 impl Common {
-    /// The configuration; its warnings go to stderr.
+    /// Loads the configuration; prints its warnings to stderr.
     pub(super) fn configuration(&self, overrides: Overrides) -> Result<Config, Failed> {
         let overrides = Overrides {
             data_dir: self.data_dir.clone(),
@@ -67,13 +67,13 @@ impl Common {
         Ok(config)
     }
 
-    /// The store of the configuration, for commands that work beside a running server.
+    /// Opens the store of the configuration, for commands that run beside a server.
     pub(super) async fn store(&self) -> Result<Store, Failed> {
         let config = self.configuration(Overrides::default())?;
         open_store(&config).await
     }
 
-    /// Prints a record: as JSON, or as the line that `plain` makes of it.
+    /// Prints a record: as JSON, or as the line that `plain` returns.
     pub(super) fn print(
         &self,
         record: &Value,
@@ -88,7 +88,7 @@ impl Common {
     }
 }
 
-/// Where the configured database is.
+/// The location of the configured database.
 pub(super) fn database_location(config: &Config) -> DatabaseLocation {
     match &config.database_url {
         Some(url) => DatabaseLocation::Postgres(url.expose().to_owned()),
@@ -96,7 +96,7 @@ pub(super) fn database_location(config: &Config) -> DatabaseLocation {
     }
 }
 
-/// Opens the configured database, making the data directory where it is needed.
+/// Opens the configured database; creates the data directory if it is missing.
 pub(super) async fn open_store(config: &Config) -> Result<Store, Failed> {
     tollgate_storage::data_dir::create(&config.data_dir)?;
     let opened = Store::open(&database_location(config)).await;

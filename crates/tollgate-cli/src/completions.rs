@@ -1,4 +1,4 @@
-//! `tollgate completions SHELL`.
+//! `tollgate completions SHELL`: prints a completion script.
 
 use std::io::Write as _;
 

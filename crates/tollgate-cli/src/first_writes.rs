@@ -1,5 +1,5 @@
-//! What `tollgate serve` writes to the database at its start. A disk that is full then does not keep the gateway from serving
-//! reads: the writes are tried until the disk takes them, and no task is worked on before.
+//! The writes of `tollgate serve` to the database at its start. If the disk is full, the gateway still serves reads: the writes are retried until the
+//! disk accepts them, and no task is worked on before that.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -14,13 +14,12 @@ use tollgate_store::{KeyLimits, RateLimits, StoreError};
 use super::common::Failed;
 use super::key;
 
-/// Pause between tries while the disk takes no writes.
+/// Pause between attempts while the disk accepts no writes.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// The user of a first start.
+/// The name of the user that the first start creates.
 const DEMO: &str = "demo";
 
-/// Writes once, or leaves it to a background loop if the disk of the database is full. The token is cancelled when all is
-/// written.
+/// Writes once; if the disk of the database is full, a background loop retries. The returned token is cancelled when everything is written.
 ///
 /// # Errors
 /// Any other failure of the database.
@@ -60,21 +59,21 @@ async fn retry(app: &App, written: &CancellationToken) {
 async fn write(app: &App) -> Result<(), StoreError> {
     app.store.reserve_disk().await?;
     app.heartbeat.start().await?;
-    // A node that is alone takes back at once what its last run left leased.
+    // A node that does not share its database releases at once the leases that its last run left.
     let has_crashed = if app.store.is_shared() {
-        // Whether a crashed node left unfinished tasks cannot be told from those of live nodes.
+        // Unfinished tasks may be those of live nodes or of a crashed one: the database does not show which.
         app.store.next_task_due_at().await?.is_some()
     } else {
         app.store.release_leases(None, app.clock.now()).await? > 0
     };
-    // Had the last run crashed because it worked on too much at once, so would this one.
+    // If the last run crashed because it worked on too many tasks at once, this one would crash too.
     if has_crashed {
         app.tasks.signals.workload.begin_with_few();
     }
     app.peers.report().await
 }
 
-/// Creates the demo key on a first start, and a link to the console while there is no admin.
+/// Creates the demo key on the first start, and prints a link to the console as long as there is no admin.
 async fn greet(app: &App) -> Result<(), Failed> {
     if app.config.demo && !app.store.has_users().await? {
         create_demo_user(app).await?;
@@ -85,7 +84,7 @@ async fn greet(app: &App) -> Result<(), Failed> {
     Ok(())
 }
 
-/// First start: creates the user `demo` with one API key and prints both with commands to paste.
+/// On the first start: creates the user `demo` with one API key, and prints both with commands to paste.
 async fn create_demo_user(app: &App) -> Result<(), Failed> {
     app.store
         .create_user(
@@ -110,7 +109,7 @@ async fn create_demo_user(app: &App) -> Result<(), Failed> {
     Ok(std::io::stderr().write_all(text.as_bytes())?)
 }
 
-/// While there is no admin: prints the one-time link with which the first one signs in.
+/// As long as there is no admin: prints the one-time link with which the first admin signs in.
 async fn print_first_link(app: &App) -> Result<(), Failed> {
     let code = id::random_secret("");
     let now = app.clock.now();

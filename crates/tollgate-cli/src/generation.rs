@@ -1,4 +1,4 @@
-//! What `tollgate image`, `video` and `speech` share: submit, show progress, save what was made.
+//! Code that `tollgate image`, `video` and `speech` share: submit a task, show its progress, save its results.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::new_file::check_folder;
 /// Pause between two polls of the task.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The fields that have a value, as a body.
+/// The fields that have a value, as a JSON body.
 pub(super) fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
     let given = fields
         .into_iter()
@@ -22,7 +22,7 @@ pub(super) fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value
     Value::Object(given.collect::<Map<_, _>>())
 }
 
-/// Submits `body` to `path`, waits for the end, saves the files: as `output`, or as `stem` with their own ending.
+/// Submits `body` to `path`, waits until the task has ended, and saves the files: as `output`, or as `stem` with the extension of each link.
 pub(super) async fn generate_and_save(
     gateway: &Gateway,
     path: &str,
@@ -60,7 +60,7 @@ pub(super) async fn generate_and_save(
     )
 }
 
-/// Where file `index` goes.
+/// The path where file `index` is saved.
 fn file(output: Option<&Path>, stem: &str, link: &str, index: usize) -> PathBuf {
     let extension = link
         .rsplit('.')
@@ -85,7 +85,7 @@ fn file(output: Option<&Path>, stem: &str, link: &str, index: usize) -> PathBuf 
     file.with_file_name(format!("{stem}-{}{ending}", index + 1))
 }
 
-/// Polls until the task has ended, with a bar on a terminal.
+/// Polls the task until it has ended, and shows a progress bar on a terminal.
 async fn follow(gateway: &Gateway, task_id: &str) -> Result<Value, Failed> {
     let bar = ProgressBar::new(100);
     if !std::io::stderr().is_terminal() {
@@ -109,7 +109,7 @@ async fn follow(gateway: &Gateway, task_id: &str) -> Result<Value, Failed> {
     }
 }
 
-/// `40` or `"40%"`.
+/// Parses `40` or `"40%"`.
 fn percent(progress: &Value) -> u64 {
     let text = progress.as_str().map(|t| t.trim_end_matches('%'));
     progress
@@ -118,7 +118,7 @@ fn percent(progress: &Value) -> u64 {
         .unwrap_or(0)
 }
 
-/// The links of a finished record, in whichever of its shapes.
+/// The result links of an ended task's record, in whichever shape the record has.
 fn links(record: &Value) -> Vec<String> {
     let images = record
         .pointer("/result/images")

@@ -1,4 +1,4 @@
-//! `tollgate health`: the health check of containers, which have no curl.
+//! `tollgate health`: a health check for containers, which have no curl.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -12,13 +12,13 @@ use tollgate_upstream::egress::{Client, ClientOptions, Timeouts, body};
 
 use super::common::{Common, Failed};
 
-/// `/readyz` takes up to 4 s to find out.
+/// `/readyz` needs up to 4 s for its checks.
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Some(Duration::from_secs(5)),
     first_byte: Duration::from_secs(8),
     idle: Duration::from_secs(5),
 };
-/// Bytes of the answer that are read.
+/// Bytes of the response that are read.
 const MAX_ANSWER: usize = 65_536;
 
 #[derive(Args)]
@@ -36,7 +36,7 @@ impl Health {
         let options = ClientOptions::default();
         let (base, client) = match self.url {
             Some(url) => (url.trim_end_matches('/').to_owned(), Client::new(options)),
-            // The certificate is for the name by which clients know the gateway, not for this machine's address.
+            // The certificate is for the host name that clients use, not for this machine's address.
             None => (
                 own_url(&common.configuration(Overrides::default())?),
                 Client::accepting_any_certificate(options),
@@ -62,18 +62,18 @@ impl Health {
     }
 }
 
-/// Where the gateway of this configuration answers on this machine.
+/// The URL of the gateway with this configuration on this machine.
 fn own_url(config: &Config) -> String {
     let listen = config.metrics_listen.as_ref().unwrap_or(&config.listen);
     let (host, port) = listen.rsplit_once(':').unwrap_or((listen, "80"));
     let address: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
-    // One that listens on all addresses does so on loopback.
+    // A gateway that listens on all addresses also listens on loopback.
     let host = match address {
         Some(IpAddr::V4(v4)) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
         Some(IpAddr::V6(v6)) if v6.is_unspecified() => format!("[{}]", Ipv6Addr::LOCALHOST),
         _ => host.to_owned(),
     };
-    // Metrics and health checks on a listener of their own are plain.
+    // A separate listener for metrics and health checks has no TLS.
     let scheme = match config.metrics_listen {
         Some(_) => "http",
         None => config.scheme(),

@@ -72,7 +72,7 @@ impl Image {
     }
 }
 
-/// The path to which the model's requests are posted. A model that is not built in counts as one that generates images.
+/// The path for requests with the model. A model that is not built in is assumed to generate images.
 fn endpoint(model: &str) -> Endpoint {
     let built_in = Catalogue::new(&[])
         .ok()

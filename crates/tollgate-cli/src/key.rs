@@ -113,7 +113,7 @@ impl Create {
     }
 }
 
-/// Makes a key; returns it with the secret that is shown this once.
+/// Creates a key; returns it with the secret, which is shown only this once.
 pub(super) async fn create(
     store: &store::Store,
     user: &str,

@@ -96,7 +96,7 @@ enum Command {
     Chat(Box<chat::Chat>),
 }
 
-/// Runs the command of this process's arguments. Exit status 0 done, 1 failed, 2 wrong usage.
+/// Runs the command in the process's arguments. Exit status: 0 success, 1 failure, 2 wrong usage.
 fn main() -> ExitCode {
     add_providers(tollgate_sandbox::PROVIDERS);
     let cli = Cli::parse();
@@ -110,10 +110,10 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Behind a pointer: the runtime's own code is compiled once for it, not once for each place that polls it.
+    // Boxed: the runtime's code is then compiled once for this type, not once for each function that polls it.
     let command: Pin<Box<dyn Future<Output = _>>> = Box::pin(dispatch(cli));
     let result = runtime.block_on(command);
-    // What still runs on blocking threads, such as an image that is generated, is not waited for.
+    // The exit does not wait for blocking threads, such as one that generates an image.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

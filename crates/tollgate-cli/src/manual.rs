@@ -1,4 +1,4 @@
-//! `tollgate manual DIR`: a manual page of each command, for packages.
+//! `tollgate manual DIR`: writes a manual page for each command, for packages.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Files that a command writes once: never over one that exists.
+//! Writes new files for commands: a file that exists is never overwritten.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::common::Failed;
 
-/// Writes a file that its owner alone may read: there may be keys and passwords in it.
+/// Writes a file that only its owner may read, because it can contain keys and passwords.
 ///
 /// # Errors
 /// The file exists, or cannot be written.
@@ -23,10 +23,10 @@ pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failed> {
     }
 }
 
-/// Checks that the folder of a file to write exists, before anything is done that costs money.
+/// Checks that the folder of an output file exists, before anything is done that costs money.
 ///
 /// # Errors
-/// It does not.
+/// The folder does not exist.
 pub(super) fn check_folder(file: Option<&Path>) -> Result<(), Failed> {
     let folder = file.and_then(Path::parent);
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty());
@@ -40,7 +40,7 @@ pub(super) fn check_folder(file: Option<&Path>) -> Result<(), Failed> {
     }
 }
 
-/// That there is such a file.
+/// The error if the file already exists.
 pub(super) fn exists(file: &Path) -> Failed {
     Failed::from(format!(
         "{} exists and is not overwritten: name another file with --out",

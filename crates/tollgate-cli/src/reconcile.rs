@@ -1,4 +1,4 @@
-//! `tollgate reconcile`: the gateway's count of a channel's tokens beside the provider's.
+//! `tollgate reconcile`: compares the gateway's token counts of a channel with the provider's.
 
 use std::collections::BTreeMap;
 
@@ -100,14 +100,15 @@ fn date_of(day: i64) -> String {
     )
 }
 
-/// A model on one day.
+/// The usage of a model on one day.
 struct Line {
     counted: ChannelUsage,
-    /// Tokens of input and output by the provider's count. `None` if it was not asked.
+    /// Input and output tokens as the provider counts them. `None` if the provider's usage is unknown.
     reported: Option<(u64, u64)>,
 }
 
-/// Both sides by day and model. Dated ids of one model are one: a provider reports the snapshot that an alias stands for.
+/// Joins the gateway's and the provider's usage by day and model. Ids of one model that differ only in a date are merged: for an alias, a provider
+/// reports the dated snapshot.
 fn compare(counted: Vec<ChannelUsage>, reported: Option<&[ReportedUsage]>) -> Vec<Line> {
     let mut lines: BTreeMap<(i64, String), Line> = BTreeMap::new();
     for used in counted {
@@ -178,7 +179,7 @@ fn undated(model: &str) -> &str {
     model
 }
 
-/// The sums over the days, by model.
+/// The sums over all days, by model.
 fn reconciled(channel: &str, lines: &[Line]) -> Vec<Reconciled> {
     let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for line in lines {
@@ -197,7 +198,7 @@ fn reconciled(channel: &str, lines: &[Line]) -> Vec<Reconciled> {
 }
 
 impl Line {
-    /// How far the gateway's count is above the provider's, as a share of the latter. `None` if that is not known, or 0.
+    /// How far the gateway's count is above the provider's, as a share of the provider's. `None` if the provider's count is unknown or 0.
     fn drift(&self) -> Option<f64> {
         let (input, output) = self.reported?;
         let reported = (input + output) as f64;

@@ -1,4 +1,4 @@
-//! `tollgate serve`: brings the gateway up, runs it, takes it down.
+//! `tollgate serve`: starts the gateway, runs it, shuts it down.
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use tollgate_store::StoreError;
 use super::common::{Common, Failed, open_store};
 use super::first_writes;
 
-/// How long settlements may go on after the last connection has ended.
+/// How long settlements may take after the last connection has ended.
 const CLOSING: Duration = Duration::from_secs(5);
-/// How long giving back what this node has may take: other nodes wait no longer than its heartbeat is valid anyway.
+/// How long returning this node's grants and permits may take at shutdown; after that its heartbeat expires and other nodes release them anyway.
 const LEAVING: Duration = Duration::from_secs(3);
 
 #[derive(Args)]
@@ -51,10 +51,10 @@ impl Serve {
         data_dir::create(&config.data_dir)?;
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let _log = logging::start(&config.log);
-        // 2. The addresses first: a busy port is told before anything is touched.
+        // 2. Bind the addresses first: a busy port is reported before anything is changed.
         let listeners = Listeners::bind(&config).await?;
         let admin_address = listeners.admin.as_ref().map(Listener::address);
-        // 3. Database, files, everything that hangs on them.
+        // 3. Database, files, everything that depends on them.
         let store = open_store(&config).await?;
         let steady = Arc::new(clock_sync::start(&store).await?);
         let clock: Arc<dyn Clock> = Arc::clone(&steady) as _;
@@ -75,9 +75,10 @@ impl Serve {
             app.config.leases.ms(),
         );
         clock_sync.compare().await;
-        // 4. What a start writes; on a full disk, as soon as it takes writes again.
+        // 4. The writes of the start; on a full disk they are retried until the disk accepts writes again.
         let written = first_writes::write_or_retry(&app).await?;
-        // 5. Serve until told to stop; who reads that line may say so at once.
+        // 5. Serve until a signal stops the process. Signals are handled before the line below is printed, because a reader of the line may send one
+        //    at once.
         let signals = Signals::listen()?;
         writeln!(
             std::io::stdout(),
@@ -95,7 +96,7 @@ impl Serve {
     }
 }
 
-/// What this process is told from outside.
+/// The signals that this process handles.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
@@ -112,7 +113,7 @@ impl Signals {
     }
 }
 
-/// What an operator should know at start: nothing configured, models that cost nothing.
+/// Logs what an operator should know at start: that no channel is configured, or which models cost nothing.
 fn log_setup(app: &App) {
     let reloadable = app.reloadable.current();
     if reloadable.routing.is_built_in() {
@@ -150,7 +151,7 @@ async fn until_stopped(
     served.await?;
     workers.await?;
     webhooks.await?;
-    // Replies that were cut off are still being settled.
+    // The chats of connections that were cut off are still being settled.
     app.closing.close();
     if timeout(CLOSING, app.closing.wait()).await.is_err() {
         tracing::error!(
@@ -170,9 +171,9 @@ async fn until_stopped(
     Ok(())
 }
 
-/// Gives back what this node has granted itself, and ends its heartbeat.
+/// Returns this node's grants and permits, and ends its heartbeat.
 async fn leave(app: &App, mut background: JoinSet<()>) -> Result<(), StoreError> {
-    // Waits for their end: a heartbeat that is written later would revive this node.
+    // Waits until the loops have ended: a heartbeat that is written later would make this node count as alive again.
     background.shutdown().await;
     let now = app.clock.now();
     app.reloadable.current().routing.return_permits().await;
@@ -180,7 +181,7 @@ async fn leave(app: &App, mut background: JoinSet<()>) -> Result<(), StoreError>
     app.store.end_node(&app.heartbeat.node, now).await
 }
 
-/// SIGHUP: channels and prices of the file from now on; a file that is wrong changes nothing.
+/// Handles SIGHUP: applies the file's channels and prices; an invalid file changes nothing.
 async fn reloaded(app: &App, config: Result<Config, Failed>) {
     let applied = match config {
         Ok(config) => app

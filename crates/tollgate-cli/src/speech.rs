@@ -1,4 +1,4 @@
-//! `tollgate speech TEXT`: submits, shows progress, saves the sound.
+//! `tollgate speech TEXT`: submits, shows progress, saves the audio.
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use tollgate_store::{self as store, AdminRequest, NewAdminToken};
 
 use super::common::{Common, Failed, accepted};
 
-/// Tokens that a listing reads at a time.
+/// Tokens that a listing reads with one query.
 const PAGE: usize = 200;
 
 #[derive(Subcommand)]

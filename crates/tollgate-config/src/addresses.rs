@@ -1,4 +1,4 @@
-//! Settings that are addresses: where to listen, the public URL, the database, networks.
+//! Parses settings that are addresses: where to listen, the public URL, the database, networks.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,13 +18,13 @@ pub struct TlsFiles {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-    /// The authorities of which a client must have a certificate; `None` if clients need none.
+    /// The authorities (CAs) that must have signed a client's certificate; `None` if clients need no certificate.
     pub client_ca: Option<PathBuf>,
     /// The table of the configuration that names `cert` and `key`: `tls` or `admin.tls`.
     pub table: &'static str,
 }
 
-/// `HOST:PORT`.
+/// Parses `HOST:PORT`.
 pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
@@ -39,14 +39,14 @@ pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
     }
 }
 
-/// `HOST:PORT` of a listener that need not be there.
+/// Parses `HOST:PORT` of an optional listener.
 pub(super) fn optional_listen<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     listen(deserializer).map(Some)
 }
 
-/// The prefix of links, without a `/` at its end.
+/// Parses the prefix of links; removes a `/` at its end.
 pub(super) fn public_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
@@ -59,7 +59,7 @@ pub(super) fn public_url<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The base URL of a channel, which can hold a secret: the error does not repeat it.
+/// Parses the base URL of a channel. The error does not repeat it, because it can contain a secret.
 pub(super) fn base_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
@@ -72,7 +72,7 @@ pub(super) fn base_url<'de, D: Deserializer<'de>>(
     }
 }
 
-/// Whether a path can be appended to this URL.
+/// Whether a path can be appended to the URL `text`.
 fn is_base_url(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
@@ -84,7 +84,7 @@ fn is_base_url(text: &str) -> bool {
     })
 }
 
-/// The database, and a replica of it.
+/// The settings of the database and of a replica of it.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DatabaseSettings {
@@ -94,7 +94,7 @@ pub(super) struct DatabaseSettings {
     pub(super) replica_url: Option<Secret>,
 }
 
-/// A replica only of PostgreSQL.
+/// Parses the database's settings. Only PostgreSQL can have a replica.
 pub(super) fn database<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<DatabaseSettings, D::Error> {
@@ -107,7 +107,7 @@ pub(super) fn database<'de, D: Deserializer<'de>>(
     Ok(settings)
 }
 
-/// `postgres://…`.
+/// Parses `postgres://…`, the URL of a replica.
 fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
     let url = String::deserialize(deserializer)?;
     match url.starts_with("postgres://") || url.starts_with("postgresql://") {
@@ -118,7 +118,7 @@ fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secr
     }
 }
 
-/// `sqlite:` (`None`) or `postgres://…`, which can hold a password: no error repeats it.
+/// Parses `sqlite:` (`None`) or `postgres://…`. No error repeats the text, because it can contain a password.
 fn database_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
@@ -142,7 +142,7 @@ struct TlsSettings {
     key: Option<PathBuf>,
 }
 
-/// Both files of a certificate, or neither.
+/// Parses the paths of certificate and key: both files must be set, or neither.
 pub(super) fn tls_files<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TlsFiles>, D::Error> {
@@ -160,7 +160,7 @@ pub(super) fn tls_files<'de, D: Deserializer<'de>>(
     }
 }
 
-/// A URL of Redis, which can hold a password: no error repeats it.
+/// Parses the URL of Redis. No error repeats it, because it can contain a password.
 pub(super) fn redis_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
@@ -169,7 +169,7 @@ pub(super) fn redis_url<'de, D: Deserializer<'de>>(
     Ok(Some(Secret::new(text)))
 }
 
-/// A network in CIDR notation; an address is a network of one.
+/// A network in CIDR notation; a single address is a network of one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Network(pub(super) IpNet);
 

@@ -1,4 +1,4 @@
-//! `[admin]`: the operator's key, and a listener of their own for the admin API and the console.
+//! `[admin]`: the operator's key, and a separate listener for the admin API and the console.
 
 use std::path::PathBuf;
 
@@ -18,18 +18,18 @@ pub struct AdminListener {
     pub listen: String,
     /// Prefix of the links to the console, without a `/` at its end; `None` means the address listened on.
     pub public_url: Option<String>,
-    /// Its certificate, and whose client certificates it takes; `None` for plain HTTP.
+    /// Its certificate, and the authorities of client certificates that it accepts; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
 }
 
 impl AdminListener {
-    /// `http` or `https`.
+    /// The scheme of the listener's URLs: `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 }
 
-/// `[admin]` as it is written.
+/// `[admin]` as it is written in the configuration.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AdminSettings {
@@ -51,7 +51,7 @@ struct AdminTls {
     client_ca: Option<PathBuf>,
 }
 
-/// `[admin.tls]`: a certificate has its key, and a key its certificate.
+/// Parses `[admin.tls]`: certificate and key must both be set, or neither.
 fn both_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdminTls, D::Error> {
     let tls = AdminTls::deserialize(deserializer)?;
     match (&tls.cert, &tls.key) {
@@ -62,7 +62,7 @@ fn both_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdminTls, D:
 }
 
 impl AdminSettings {
-    /// The listener, with the certificate of the gateway's own (`main`) if it has none itself. `None` if there is no such listener.
+    /// The listener; if it has no certificate itself, it uses that of the gateway's listener (`main`). `None` if no admin listener is configured.
     pub(super) fn listener(self, main: Option<&TlsFiles>) -> Option<AdminListener> {
         let AdminTls {
             cert,
@@ -84,7 +84,7 @@ impl AdminSettings {
     }
 }
 
-/// Settings of the admin listener need that listener, and client certificates need a certificate of the server.
+/// Checks that settings of the admin listener are set only with that listener, and client certificates only with a certificate of the server.
 pub(super) fn check_admin_listener(table: &Table) -> Result<(), Error> {
     let Some(admin) = member(table, "admin").and_then(members) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `[[channel]]`: the configured ways to providers (docs/channels.md).
+//! `[[channel]]`: the configured connections to providers (docs/channels.md).
 
 use std::fmt;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn one() -> u32 {
 }
 
 impl ChannelSettings {
-    /// The channel, or what its provider says of its options.
+    /// The channel, or the error with which its provider rejects its options.
     pub(super) fn into_channel(self) -> Result<Channel, String> {
         let channel = self.into_unchecked_channel();
         let provider = providers::provider_of_kind(&channel.kind);
@@ -78,9 +78,9 @@ impl ChannelSettings {
         }
     }
 
-    /// The channel, whatever its provider says of it.
+    /// The channel, without the provider's check of its options.
     pub(super) fn into_unchecked_channel(self) -> Channel {
-        // It generates everything on this machine.
+        // The sandbox generates everything on this machine, so every option is allowed.
         let allow = match providers::is_free_of_charge(&self.kind) {
             true => ProviderOption::all().collect(),
             false => self.allow,
@@ -136,7 +136,7 @@ fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     )))
 }
 
-/// The chat formats that the channel's server speaks.
+/// Parses the chat formats that the channel's server supports.
 fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
     struct FormatName(String);
     impl<'de> Deserialize<'de> for FormatName {
@@ -159,7 +159,7 @@ fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Stri
     }
 }
 
-/// Options of chats that the channel forwards.
+/// Parses the options of chats that the channel forwards.
 fn allowed_options<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<ProviderOption>, D::Error> {
@@ -174,7 +174,7 @@ fn allowed_options<'de, D: Deserializer<'de>>(
     options.collect()
 }
 
-/// Beta features by name, or by the start of their names with `*` behind it.
+/// Parses the beta features that the channel forwards: names, or beginnings of names followed by `*`.
 fn betas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
@@ -206,7 +206,7 @@ fn models<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ChannelModel
     Ok(models)
 }
 
-/// A model of a channel: its id, or a table with more.
+/// A model of a channel: its id, or a table with further settings.
 struct ModelEntry(ChannelModel);
 
 impl<'de> Deserialize<'de> for ModelEntry {

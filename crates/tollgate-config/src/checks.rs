@@ -1,9 +1,9 @@
-//! Checks of the document before it becomes settings: those that need more than one setting.
+//! Checks of the document that involve more than one setting. They run before the document is deserialized into settings.
 
 use super::deserializer::Error;
 use super::document::{Node, Table, Value, join};
 use super::{Currency, prices};
-/// Prices of tokens must have the form of the currency.
+/// Checks that prices of tokens have the form that the currency requires.
 pub(super) fn check_price_keys(table: &Table) -> Result<(), Error> {
     let entry = |name: &str| table.iter().find(|(key, _)| key == name);
     let currency = match entry("currency").map(|(_, node)| &node.value) {
@@ -24,7 +24,7 @@ pub(super) fn check_price_keys(table: &Table) -> Result<(), Error> {
     Ok(())
 }
 
-/// The members of a table; none of any other value.
+/// The members of a table. Empty for any other value.
 fn members(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
     let table = match &node.value {
         Value::Table(table) => table.as_slice(),
@@ -33,7 +33,7 @@ fn members(node: &Node) -> impl Iterator<Item = (&str, &Node)> {
     table.iter().map(|(name, node)| (name.as_str(), node))
 }
 
-/// Two channels must not have the same name.
+/// Checks that no two channels have the same name.
 pub(super) fn check_channel_names(table: &Table) -> Result<(), Error> {
     let channels = table.iter().find(|(name, _)| name == "channel");
     let Some(Value::List(channels)) = channels.map(|(_, node)| &node.value) else {

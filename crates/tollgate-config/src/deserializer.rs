@@ -1,4 +1,5 @@
-//! Serde over the [configuration document](super::document): structs derive `Deserialize`, and an error names the setting, its origin and what it takes.
+//! A serde deserializer of the [configuration document](super::document): structs derive `Deserialize`, and an error names the setting, its origin
+//! and the allowed values.
 
 use std::fmt::{self, Display};
 
@@ -9,10 +10,10 @@ use serde::forward_to_deserialize_any;
 
 use super::document::{Node, Origin, Table, Value, join, parse_value};
 
-/// The newtype name under which a number is handed over as its digits: see [`super::fields`].
+/// The newtype name that makes the deserializer pass a number as its digits: see [`super::fields`].
 pub(super) const DIGITS: &str = "tollgate number";
 
-/// Names that differ in more than this share of their letters are no suggestion.
+/// An unknown name gets no suggestion if it differs in more than this share of its letters.
 const SIMILAR: f64 = 0.7;
 
 /// Why a document cannot be deserialized.
@@ -22,13 +23,13 @@ pub(super) struct Error {
     path: String,
     /// `None` if the setting is missing.
     origin: Option<Origin>,
-    /// Follows the path in the message.
+    /// The end of the message, after the path.
     reason: Reason,
 }
 
 #[derive(Debug)]
 enum Reason {
-    /// `path` …
+    /// The setting is invalid; the text follows the path in the message.
     Invalid(String),
     /// The last name of `path` is unknown; a similar one may be known.
     Unknown(Option<&'static str>),
@@ -44,7 +45,7 @@ impl Error {
         }
     }
 
-    /// An error about the setting `path` that was written at `origin`.
+    /// An error about the setting `path`, which was written at `origin`.
     pub(super) fn at(path: String, origin: Origin, message: impl Display) -> Self {
         Self {
             path,
@@ -60,7 +61,7 @@ impl Error {
         }
     }
 
-    /// The path of the setting and what is allowed, for a caller who shows them apart.
+    /// The path of the setting and what is allowed, for a caller that shows them separately.
     pub(super) fn into_path_and_message(self) -> (String, String) {
         let message = match self.reason {
             Reason::Invalid(message) => message,
@@ -178,7 +179,7 @@ impl Node {
         Error::new(&self.origin, message)
     }
 
-    /// A variable's text as a TOML table or list.
+    /// Parses a variable's text as a TOML table or list.
     fn parsed(&self, text: &str) -> Result<Node, Error> {
         parse_value(text, &self.origin).ok_or_else(|| {
             let message = "must be a TOML value, such as [\"a\", \"b\"] or {name = \"a\"}";
@@ -186,7 +187,7 @@ impl Node {
         })
     }
 
-    /// A variable's text as a list: TOML, or texts separated by commas.
+    /// Parses a variable's text as a list: TOML, or texts separated by commas.
     fn split(&self, text: &str) -> Result<Vec<Node>, Error> {
         if text.trim_start().starts_with(['[', '{']) {
             return match self.parsed(text)?.value {
@@ -220,7 +221,7 @@ impl Node {
         }
     }
 
-    /// A text that is not empty.
+    /// The node's text, if it is a text that is not empty.
     fn text(&self) -> Result<&str, Error> {
         match &self.value {
             Value::Text(text) | Value::Untyped(text) if text.is_empty() => Err(Error::new(
@@ -276,7 +277,7 @@ impl<'de> Deserializer<'de> for &Node {
         }
     }
 
-    /// The digits of a number, under the name [`DIGITS`].
+    /// Passes the digits of a number to the visitor if the name is [`DIGITS`].
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -354,7 +355,7 @@ impl<'de> SeqAccess<'de> for Items<'_> {
     }
 }
 
-/// The entries of a table; `fields` are the names that a struct knows.
+/// The entries of a table; `fields` are the names that the struct has.
 struct Entries<'a> {
     entries: std::slice::Iter<'a, (String, Node)>,
     fields: &'static [&'static str],
@@ -400,7 +401,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
     }
 }
 
-/// The known name that somebody who wrote `name` most likely meant.
+/// The known name that is most similar to `name`, if one is similar enough to be suggested.
 fn most_similar(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let similarity =
         |known: &'static str| (strsim::normalized_damerau_levenshtein(name, known), known);

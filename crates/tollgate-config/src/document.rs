@@ -1,5 +1,4 @@
-//! The configuration as it was written: a tree of values, each with its origin (line of the file, environment variable, flag), so that an
-//! error can name it.
+//! The configuration as it was written: a tree of values, each with its origin (line of the file, environment variable, flag), which errors mention.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,7 +39,7 @@ pub(super) enum Value {
     Number(String),
     Bool(bool),
     Date,
-    /// The text of a variable or a flag: its type is that of the setting.
+    /// The text of a variable or a flag: it is parsed as the type of its setting.
     Untyped(String),
     List(Vec<Node>),
     Table(Table),
@@ -49,12 +48,12 @@ pub(super) enum Value {
 /// Names and values in the order of the file.
 pub(super) type Table = Vec<(String, Node)>;
 
-/// The settings that hold secrets, by the end of their name: keys, and URLs with a password.
+/// The settings that contain secrets, by the end of their name: keys, and URLs with a password.
 const SECRET_NAMES: &[&str] = &[
     "key", "keys", "secret", "password", "token", "url", "headers",
 ];
 
-/// Whether a secret is written out in the document, not as `env:NAME`.
+/// Whether the document contains a secret as plain text, not as `env:NAME`.
 pub(super) fn contains_secrets(table: &Table) -> bool {
     // `tls.key` is the path of a file.
     let is_path = |name: &str| name == "tls";
@@ -78,7 +77,7 @@ fn holds_secret(value: &Value, is_secret: bool, is_url: bool) -> bool {
 }
 
 impl Value {
-    /// The type with an article, for "… is a list".
+    /// The type's name with an article, for "… is a list".
     pub(super) fn type_name(&self) -> &'static str {
         match self {
             Self::Text(_) | Self::Untyped(_) => "a text",
@@ -131,7 +130,7 @@ pub(super) fn set_variable(
         return false;
     };
     let position = table.iter().position(|(name, _)| capitals(name) == *first);
-    // A price is set for a model of the file: the id cannot be told from its capitals.
+    // A variable can set a price only of a model that has one in the file: the model's id cannot be derived from its capitals.
     let is_new_price =
         *first == "PRICE" && rest.first().is_some_and(|model| !has_price(table, model));
     if is_new_price {
@@ -177,7 +176,7 @@ fn set_in_node(node: &mut Node, segments: &[&str], origin: &Origin, text: &str) 
     }
 }
 
-/// What a variable with these further segments is set in: a list for an index, a table for a name.
+/// An empty value for a variable with these further segments: a list if the next segment is an index, a table if it is a name.
 fn empty_node(segments: &[&str], origin: &Origin) -> Node {
     let value = match segments.first() {
         None => Value::Untyped(String::new()),
@@ -200,7 +199,7 @@ pub(super) fn set_flag(table: &mut Table, name: &str, flag: &'static str, text: 
     table.push((name.to_owned(), node));
 }
 
-/// Of each channel that has keys, by its name, where each key comes from: `env:NAME` or `file`.
+/// For each channel with keys, by its name, the origin of each key: `env:NAME` or `file`.
 pub(super) fn key_origins(table: &Table) -> BTreeMap<String, Vec<String>> {
     let find = |table: &Table, name: &str| {
         let found = table.iter().find(|(known, _)| known == name);
@@ -278,7 +277,7 @@ pub(super) fn join(path: &str, name: &str) -> String {
     }
 }
 
-/// A name as it is written in a variable.
+/// A name in the form that variables use: capitals.
 fn capitals(name: &str) -> String {
     let letter = |c: char| match c.is_ascii_alphanumeric() {
         true => c.to_ascii_uppercase(),
@@ -309,7 +308,7 @@ fn convert_list(items: &DeArray<'_>, origin: &dyn Fn(usize) -> Origin) -> Vec<No
     items.iter().map(|item| convert(item, origin)).collect()
 }
 
-/// An entry's origin is that of its name: the span of a table begins elsewhere.
+/// The origin of an entry is that of its name, because the span of a table begins at another position.
 fn convert_table(entries: &DeTable<'_>, origin: &dyn Fn(usize) -> Origin) -> Table {
     let mut table: Vec<_> = entries
         .iter()

@@ -1,6 +1,6 @@
-//! Why a configuration is not used.
+//! The error of an invalid configuration.
 
-/// Why a configuration is not used: one sentence that says where and what to do.
+/// Why a configuration is rejected: one sentence that states where the error is and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{sentence}")]
 pub struct ConfigError {
@@ -9,7 +9,7 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error that is of no single setting.
+    /// An error that is not about a single setting.
     pub(super) fn new(message: impl Into<String>) -> Self {
         Self {
             sentence: message.into(),
@@ -17,7 +17,7 @@ impl ConfigError {
         }
     }
 
-    /// The path of the setting; `None` if it is none of a single setting.
+    /// The path of the setting; `None` if the error is not about a single setting.
     pub fn field(&self) -> Option<&str> {
         self.field.as_deref()
     }

@@ -17,7 +17,7 @@ pub(super) const MAX_S: i64 = 100 * 365 * DAY_S;
 /// A day in milliseconds.
 pub(super) const DAY_MS: i64 = DAY_S * 1_000;
 
-/// The fewest characters of a secret that others are encrypted with.
+/// The fewest characters of a secret from which encryption keys are derived.
 const MIN_SECRET: usize = 32;
 
 /// The digits of a number as they were written.
@@ -55,7 +55,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MI
     }
 }
 
-/// A whole number from `MIN` to `MAX`, as a `T` that has room for it.
+/// Parses a whole number from `MIN` to `MAX` as a `T`.
 pub(super) fn integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<T, D::Error>
@@ -67,7 +67,7 @@ where
     T::try_from(number).map_err(|_| D::Error::custom("is too large for this machine"))
 }
 
-/// The same for a setting without a default.
+/// As `integer`, for a setting without a default.
 pub(super) fn optional_integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error>
@@ -78,24 +78,24 @@ where
     integer::<D, T, MIN, MAX>(deserializer).map(Some)
 }
 
-/// Seconds, at least 1.
+/// Parses seconds, at least 1.
 pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     integer::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
 }
 
-/// Seconds, at least 1, of a setting without a default.
+/// Parses seconds, at least 1, for a setting without a default.
 pub(super) fn optional_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
     seconds(deserializer).map(Some)
 }
 
-/// Milliseconds, at most a day.
+/// Parses milliseconds, at most a day.
 pub(super) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     millis_within::<D, 0, DAY_MS>(deserializer)
 }
 
-/// Milliseconds from `MIN` to `MAX`.
+/// Parses milliseconds from `MIN` to `MAX`.
 pub(super) fn millis_within<'de, D, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Duration, D::Error>
@@ -105,7 +105,7 @@ where
     integer::<D, u64, MIN, MAX>(deserializer).map(Duration::from_millis)
 }
 
-/// A duration as whole seconds.
+/// Writes a duration as whole seconds.
 pub(super) fn as_seconds<S: Serializer>(
     duration: &Duration,
     serializer: S,
@@ -113,7 +113,7 @@ pub(super) fn as_seconds<S: Serializer>(
     serializer.serialize_u64(duration.as_secs())
 }
 
-/// A duration as whole milliseconds.
+/// Writes a duration as whole milliseconds.
 pub(super) fn as_millis<S: Serializer>(
     duration: &Duration,
     serializer: S,
@@ -121,7 +121,7 @@ pub(super) fn as_millis<S: Serializer>(
     serializer.serialize_u128(duration.as_millis())
 }
 
-/// An amount of money that is not negative.
+/// Parses an amount of money that is not negative.
 pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Amount>, D::Error> {
@@ -134,7 +134,7 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     })
 }
 
-/// The price of one token that is not negative, as the price of a million.
+/// Parses the price of one token, which is not negative; returns the price of a million tokens.
 pub(super) fn optional_multiplier<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Amount>, D::Error> {
@@ -148,7 +148,7 @@ pub(super) fn optional_multiplier<'de, D: Deserializer<'de>>(
     })
 }
 
-/// A text that no error repeats.
+/// Parses a secret, which no error repeats.
 pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {

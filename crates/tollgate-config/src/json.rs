@@ -1,4 +1,4 @@
-//! Prices, channels and models that come as JSON from the admin API: read by the same code as those of the file.
+//! Prices, channels and models in requests to the admin API: their JSON is parsed by the same code as the file.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value as Json};
@@ -10,7 +10,7 @@ use super::document::{Node, Origin, Table, Value};
 use super::prices::{self, ModelPrice};
 use super::values::Currency;
 
-/// A setting that is not possible.
+/// A setting with an invalid value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingError {
     /// Its path, such as `when[0].per_image`; empty for the object itself.
@@ -26,10 +26,10 @@ impl From<Error> for SettingError {
     }
 }
 
-/// Reads a price whose amounts are texts.
+/// Parses a price whose amounts are strings.
 ///
 /// # Errors
-/// The first setting that is not possible.
+/// The first setting that is invalid.
 pub fn price_from_json(
     price: &Map<String, Json>,
     currency: Currency,
@@ -42,14 +42,14 @@ pub fn price_from_json(
             });
         }
     }
-    // Amounts are read from their digits, as those of an environment variable are.
+    // Amounts are parsed from text, like those in environment variables.
     from_json(price, Value::Untyped)
 }
 
-/// Reads a channel, without its keys.
+/// Parses a channel without its keys.
 ///
 /// # Errors
-/// The first setting that is not possible.
+/// The first setting that is invalid.
 pub fn channel_from_json(name: &str, channel: &Map<String, Json>) -> Result<Channel, SettingError> {
     let mut members = channel.clone();
     members.insert("name".to_owned(), name.into());
@@ -64,7 +64,7 @@ fn from_json<T: DeserializeOwned>(
     Ok(deserialize(&table(object, text))?)
 }
 
-/// A JSON object as a table; members that are null are left out.
+/// Converts a JSON object to a table; members that are null are left out.
 fn table(object: &Map<String, Json>, text: fn(String) -> Value) -> Table {
     let members = object.iter().filter(|(_, value)| !value.is_null());
     let members = members.map(|(name, value)| (name.clone(), node(value, text)));
@@ -86,7 +86,7 @@ fn node(value: &Json, text: fn(String) -> Value) -> Node {
     }
 }
 
-/// The digits of a number; 7.0 is written as the whole number that it is.
+/// The digits of a number; a whole number such as 7.0 is written without decimals.
 fn digits(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() && float.fract() == 0.0 => format!("{float:.0}"),

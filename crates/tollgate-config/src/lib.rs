@@ -70,13 +70,13 @@ use origins::{SettingOrigins, setting_origins};
 use storage::{StorageLocation, StorageSettings};
 use values::Sandbox;
 
-/// The configuration file if none is named.
+/// The configuration file that is read if no other is named.
 const DEFAULT_FILE: &str = "tollgate.toml";
-/// The prefix of every environment variable of ours.
+/// The prefix of the gateway's environment variables.
 const PREFIX: &str = "TOLLGATE_";
-/// MB of the storage's disk that are kept free, by default.
+/// MB of the storage's disk that are kept free by default.
 const STORAGE_RESERVE_MB: u64 = 512;
-/// Variables with the prefix that are no settings: of the log, the client commands and the tests.
+/// Variables with the prefix that are not settings: of the log, the client commands and the tests.
 const OTHER_VARIABLES: &[&str] = &[
     "TOLLGATE_API_KEY",
     "TOLLGATE_BASE_URL",
@@ -101,14 +101,14 @@ pub struct Overrides {
 pub enum Source {
     /// In the file, the environment or on the command line.
     File,
-    /// By the admin API.
+    /// In the database, written by the admin API.
     Database,
-    /// Nowhere: it holds where nothing else does.
+    /// Not configured: a built-in default, which applies if nothing else is configured.
     BuiltIn,
 }
 
 impl Source {
-    /// As the admin API has it.
+    /// The name in the admin API.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -118,7 +118,7 @@ impl Source {
     }
 }
 
-/// Every setting.
+/// All settings.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// `HOST:PORT` to listen on.
@@ -137,11 +137,11 @@ pub struct Config {
     pub drain_s: u64,
     /// A `postgres://` URL; `None` means SQLite in the data directory.
     pub database_url: Option<Secret>,
-    /// A `postgres://` URL of a streaming replica of that database.
+    /// A `postgres://` URL of a streaming replica of that database; `None` if there is none.
     pub replica_url: Option<Secret>,
-    /// Non-public networks that client-given URLs may reach.
+    /// Non-public networks that URLs given by clients may point to.
     pub allow_private_urls: Vec<IpNet>,
-    /// How long things are kept.
+    /// How long links and records are kept.
     pub expiry: Expiry,
     /// Deadlines of tasks and timeouts of chats.
     pub time_limits: TimeLimits,
@@ -149,23 +149,23 @@ pub struct Config {
     pub leases: Leases,
     /// Bearer key of the operator's endpoints; `None` means one that is generated at the first start.
     pub admin_key: Option<Secret>,
-    /// A listener of their own for the admin API and the console; `None` means the gateway's.
+    /// A separate listener for the admin API and the console; `None` means that the gateway's listener serves them.
     pub admin_listener: Option<AdminListener>,
-    /// Encrypts the provider keys that the admin API stores; `None` means that it stores none.
+    /// The secret with which the provider keys that the admin API stores are encrypted; `None` means that it stores none.
     pub secrets_key: Option<Secret>,
-    /// `HOST:PORT` of a listener of its own for metrics and health checks; `None` means the gateway's.
+    /// `HOST:PORT` of a separate listener for metrics and health checks; `None` means that the gateway's listener serves them.
     pub metrics_listen: Option<String>,
     /// The certificate of the gateway's listener; `None` for plain HTTP.
     pub tls: Option<TlsFiles>,
     /// OpenTelemetry traces.
     pub traces: Traces,
-    /// Sign-in by an OpenID provider; `None`: by password and API key only.
+    /// Sign-in by an OpenID provider; `None` if it is not configured: sign-in is then by password and API key only.
     pub oidc: Option<Oidc>,
-    /// In the order of the file.
+    /// The channels, in the order of the file.
     pub channels: Vec<Channel>,
-    /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
+    /// By the name of each channel with keys, the origin of each key: `env:NAME` or `file`.
     pub key_origins: BTreeMap<String, Vec<String>>,
-    /// By model id.
+    /// The prices, by model id.
     pub prices: HashMap<String, ModelPrice>,
     /// Model ids that the operator adds.
     pub models: Vec<ExtraModel>,
@@ -173,15 +173,15 @@ pub struct Config {
     pub safety: Safety,
     /// How many tasks this process works on at the same time.
     pub workers: Workers,
-    /// How users share workers and channels.
+    /// How workers and channels are shared among users.
     pub fairness: Fairness,
     /// Limits on connections, memory and rates.
     pub limits: Limits,
     /// Settings of all chats.
     pub chat: Chat,
-    /// Where uploads, results and inputs are kept.
+    /// Where uploads, results and inputs are stored.
     storage: StorageLocation,
-    /// How public files in S3 reach clients.
+    /// How clients download public files that are stored in S3.
     pub storage_serve: ServeMode,
     /// MB (of 1,048,576 bytes) of the storage's disk that are kept free.
     pub storage_reserve_mb: u64,
@@ -290,7 +290,7 @@ struct ModelSettings {
     like: String,
 }
 
-/// A channel that its provider has checked.
+/// A channel whose options its provider has checked.
 struct ChannelEntry(Channel);
 
 impl<'de> Deserialize<'de> for ChannelEntry {
@@ -310,8 +310,8 @@ fn readable_secrets(path: &Path, shown: &str, text: &str) -> Option<String> {
 }
 
 impl Config {
-    /// Reads the configuration file (`file`, or the default one if it exists), the environment and
-    /// `overrides`. With it come warnings: what looks like a mistake and is not acted on.
+    /// Reads the configuration file (`file`, or the default one if it exists), the environment and `overrides`. Also returns warnings: settings that
+    /// look like mistakes and are ignored.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -365,7 +365,7 @@ impl Config {
             let origins = setting_origins(&table);
             match deserialize_document(&mut table, variables) {
                 Ok(settings) => break (settings, origins),
-                // A variable that names no setting is no reason not to start.
+                // A variable that names no setting must not prevent the start.
                 Err(error) => match error.unknown_variable() {
                     Some(unknown) => {
                         warnings.push(unknown_variable(unknown));
@@ -446,7 +446,7 @@ impl Config {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Prefix of the links to the console, where the gateway listens on the addresses `main` and `admin`.
+    /// Prefix of the links to the console, if the gateway listens on the addresses `main` and `admin`.
     pub fn console_url(&self, main: &str, admin: &str) -> String {
         match &self.admin_listener {
             None => self.client_url(main),
@@ -457,20 +457,20 @@ impl Config {
         }
     }
 
-    /// Prefixes of the links that clients get, and of those to the console, of a gateway that listens on these addresses.
+    /// The prefix of the links that clients get and the prefix of those to the console, for a gateway that listens on these addresses.
     pub fn urls(&self, main: SocketAddr, admin: Option<SocketAddr>) -> [String; 2] {
         let admin = admin.unwrap_or(main).to_string();
         let main = main.to_string();
         [self.client_url(&main), self.console_url(&main, &admin)]
     }
 
-    /// Prefix of the links that clients get, where the gateway listens on the address `main`.
+    /// Prefix of the links that clients get, if the gateway listens on the address `main`.
     fn client_url(&self, main: &str) -> String {
         let url = self.public_url.clone();
         url.unwrap_or_else(|| format!("{}://{main}", self.scheme()))
     }
 
-    /// Folder of uploads, results and inputs; with S3, of files that are under way.
+    /// Folder of uploads, results and inputs; with S3, the folder of files that are being written or read.
     pub fn storage_dir(&self) -> PathBuf {
         match &self.storage {
             StorageLocation::Folder(Some(folder)) => folder.clone(),
@@ -478,7 +478,7 @@ impl Config {
         }
     }
 
-    /// The same folder where it is the one in the data directory.
+    /// The same folder if it is the default one in the data directory; `None` if another folder is configured.
     pub fn storage_is_default(&self) -> Option<PathBuf> {
         let is_elsewhere = matches!(self.storage, StorageLocation::Folder(Some(_)));
         (!is_elsewhere).then(|| self.storage_dir())
@@ -492,7 +492,7 @@ impl Config {
         }
     }
 
-    /// What providers are opened with.
+    /// The settings that providers are opened with.
     pub fn provider_settings(&self) -> ProviderSettings {
         ProviderSettings {
             sandbox_image: self.sandbox.image,
@@ -502,7 +502,7 @@ impl Config {
         }
     }
 
-    /// Warns of prices and channels for models that no catalogue has: most likely misspelt.
+    /// Warnings about prices and channels for models that are not in the catalogue: the ids are most likely misspelt.
     fn unknown_models(&self) -> Result<Vec<String>, ConfigError> {
         let catalogue = Catalogue::new(&self.models)
             .map_err(|why| ConfigError::new(format!("[[model]]: {why}")))?;
@@ -526,7 +526,7 @@ impl Config {
     }
 }
 
-/// Whether an environment variable is a setting: it has our prefix and no other use.
+/// Whether an environment variable is a setting: it has the gateway's prefix and no other use.
 fn is_setting(name: &str) -> bool {
     name.starts_with(PREFIX) && !OTHER_VARIABLES.contains(&name)
 }
@@ -535,7 +535,7 @@ fn unknown_variable(name: &str) -> String {
     format!("environment variable {name} names no setting and is ignored")
 }
 
-/// Sets what the command line gives.
+/// Sets the values of command-line flags.
 fn set_overrides(table: &mut Table, overrides: &Overrides) {
     if let Some(listen) = &overrides.listen {
         document::set_flag(table, "listen", "--listen", listen);

@@ -1,4 +1,4 @@
-//! Settings of the log, and shares of requests.
+//! Settings of the log, and the type of shares of requests.
 
 use std::fmt;
 
@@ -13,24 +13,24 @@ use super::fields::Digits;
 pub struct Log {
     /// How lines are written.
     pub format: LogFormat,
-    /// The share of requests that get a line; those with a status of 400 or more always do.
+    /// The share of requests that are logged; requests with a status of 400 or more are always logged.
     pub access_ratio: Ratio,
 }
 
 /// How lines of the log are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LogFormat {
-    /// Text on a terminal, else JSON.
+    /// Text if stderr is a terminal, else JSON.
     #[default]
     Auto,
     /// One JSON object a line.
     Json,
-    /// Lines for people.
+    /// Text for people.
     Text,
 }
 
 impl fmt::Display for LogFormat {
-    /// As the configuration writes it.
+    /// Writes the name that the configuration uses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Auto => "auto",
@@ -57,15 +57,15 @@ impl<'de> Deserialize<'de> for LogFormat {
     }
 }
 
-/// A share from 0 to 1, in millionths; all of it by default.
+/// A share from 0 to 1, in millionths; 1 by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ratio(u32);
 
 impl Ratio {
-    /// Everything.
+    /// The share 1: everything.
     pub const ALL: Self = Self(1_000_000);
 
-    /// Draws whether something belongs to the share.
+    /// Decides at random, with this probability, whether something belongs to the share.
     pub fn draw(self) -> bool {
         match self {
             Self(0) => false,
@@ -108,7 +108,7 @@ mod tests {
     fn a_ratio_draws_its_share() {
         let drawn = |millionths| (0..10_000).filter(|_| Ratio(millionths).draw()).count();
         assert_eq!((drawn(0), drawn(1_000_000)), (0, 10_000));
-        // Twenty standard deviations around the mean.
+        // The bounds are twenty standard deviations from the mean.
         assert!((1_400..=2_600).contains(&drawn(200_000)));
     }
 }

@@ -1,4 +1,4 @@
-//! What the prices of a service tier are multiplied by.
+//! The factor that a service tier's prices are multiplied by.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};

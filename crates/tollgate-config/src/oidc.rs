@@ -19,13 +19,13 @@ pub struct Oidc {
     pub issuer: String,
     /// The gateway's id at the provider.
     pub client_id: String,
-    /// The gateway's secret at the provider; `None` for a public client, which PKCE protects.
+    /// The gateway's secret at the provider; `None` for a public client, which PKCE protects instead.
     #[serde(default, deserialize_with = "fields::optional_secret")]
     pub client_secret: Option<Secret>,
-    /// What the button of the sign-in page says.
+    /// The text of the button on the sign-in page.
     #[serde(default = "default_label")]
     pub label: String,
-    /// The scopes that are asked for.
+    /// The requested scopes.
     #[serde(default = "default_scopes", deserialize_with = "scopes")]
     pub scopes: String,
     /// The claim with the name of an admin or user.
@@ -34,15 +34,15 @@ pub struct Oidc {
     /// The claim with roles or groups: a text or a list of texts; dots lead into objects.
     #[serde(default = "default_role_claim")]
     pub role_claim: String,
-    /// What accounts with a value of that claim are; `*` is for every account.
+    /// The role for each value of that claim; `*` applies to every account.
     #[serde(default)]
     pub roles: BTreeMap<String, OidcRole>,
-    /// Which users accounts are that sign in to the portal.
+    /// How an account that signs in to the portal is mapped to a user.
     #[serde(default = "default_users", deserialize_with = "users")]
     pub users: OidcUsers,
 }
 
-/// What an account is.
+/// The role of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OidcRole {
     /// An admin with the role `owner`.
@@ -55,11 +55,11 @@ pub enum OidcRole {
     Support,
     /// An admin with the role `viewer`.
     Viewer,
-    /// A user, who uses the portal.
+    /// A user of the portal.
     User,
 }
 
-/// Every role, the one that counts most first.
+/// Every role, the highest first: it wins if an account has several.
 const ROLES: [(OidcRole, &str); 6] = [
     (OidcRole::Owner, "owner"),
     (OidcRole::Operator, "operator"),
@@ -70,7 +70,7 @@ const ROLES: [(OidcRole, &str); 6] = [
 ];
 
 impl OidcRole {
-    /// As the configuration and the admin API have it.
+    /// The name in the configuration and the admin API.
     pub fn name(self) -> &'static str {
         let found = ROLES.iter().find(|(role, _)| *role == self);
         found.map_or("", |(_, name)| name)
@@ -95,7 +95,7 @@ impl Serialize for OidcRole {
 }
 
 impl Oidc {
-    /// The setting `oidc.users`.
+    /// The value of the setting `oidc.users`.
     pub(super) fn users_name(&self) -> &'static str {
         match self.users {
             OidcUsers::Create => "create",
@@ -138,7 +138,7 @@ pub fn is_safe_url(url: &Url) -> bool {
     }
 }
 
-/// A URL of https; of http only on this machine. It is compared with that of tokens, so it stays as it is written.
+/// Parses a URL of https, or of http on this machine. It is compared with the issuer in tokens, so it is kept as it is written.
 fn issuer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_issuer = Url::parse(&text).is_ok_and(|url| {

@@ -1,23 +1,23 @@
-//! Where settings come from: the file, the environment or a flag.
+//! The origins of settings: the file, the environment or a flag.
 
 use std::collections::BTreeMap;
 
 use super::document::{Node, Origin, Table, Value};
 
-/// Settings that have endpoints of their own in the admin API.
+/// Settings that have their own endpoints in the admin API.
 const OBJECTS: [&str; 3] = ["channel", "price", "model"];
-/// Tables that are one setting each: their names are the operator's.
+/// Tables that count as one setting each, because the operator chooses the names in them.
 pub(super) const MAPS: [&str; 2] = ["fairness.weights", "oidc.roles"];
 
-/// Where settings come from, by their paths.
+/// The origins of settings, by path.
 pub(super) type SettingOrigins = BTreeMap<String, SettingOrigin>;
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Debug, Clone)]
 pub(super) struct SettingOrigin {
     /// `file`, `env` or `flag`.
     pub(super) source: &'static str,
-    /// The text `env:NAME` that was written; `None` if the value itself was.
+    /// The text `env:NAME` that was written as the value; `None` if the value itself was written.
     pub(super) reference: Option<String>,
 }
 

@@ -1,10 +1,10 @@
-//! The prices of what providers charge apart from plain tokens (docs/pricing.md).
+//! Prices of what providers charge separately from plain tokens (docs/pricing.md).
 
 use tollgate_core::Amount;
 
 use super::multiplier::Multiplier;
 
-/// What is charged apart. `None`: it is charged as the plain tokens that it is a part of, or not at all.
+/// Prices of parts that are charged separately. `None`: the part is charged as the plain tokens that it belongs to, or not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PartPrices {
     /// A million tokens written to the prompt cache for an hour.
@@ -24,7 +24,7 @@ pub struct PartPrices {
 }
 
 impl PartPrices {
-    /// Whether nothing is charged apart, or all of it costs nothing.
+    /// Whether every part is either without a separate price, or free.
     pub fn is_free(&self) -> bool {
         let all = [
             self.cache_write_1h,
@@ -38,7 +38,7 @@ impl PartPrices {
         all.iter().flatten().all(|price| *price == Amount::ZERO)
     }
 
-    /// With the prices of tokens times the factor of a service tier. `None` if one is too large.
+    /// The prices, with those of tokens multiplied by the factor of a service tier. `None` if one is too large.
     pub fn scale(&self, factor: Multiplier) -> Option<Self> {
         let scale = |price: Option<Amount>| match price {
             Some(price) => factor.scale_price(price).map(Some),

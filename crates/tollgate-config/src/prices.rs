@@ -17,17 +17,17 @@ use super::values::Currency;
 /// The price of one model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelPrice {
-    /// The price of an image or a video if no entry of `when` matches; `None` costs nothing.
+    /// The price of an image or a video if no entry of `when` matches; `None` if it is free.
     pub unit: Option<UnitPrice>,
-    /// The first entry all of whose conditions match decides.
+    /// Prices for certain sizes, resolutions or qualities: the first entry whose conditions all match applies.
     pub when: Vec<PriceWhen>,
-    /// The price of a thousand characters of speech; `None` costs nothing.
+    /// The price of a thousand characters of speech; `None` if they are free.
     pub per_thousand_characters: Option<Amount>,
     /// The prices of its tokens.
     pub tokens: TokenPrices,
     /// What the prices of tokens are multiplied by for a service tier, by the tier's name in lower case.
     pub service_tiers: BTreeMap<String, Multiplier>,
-    /// The prices of what is charged apart.
+    /// The prices of parts that are charged separately.
     pub parts: PartPrices,
 }
 
@@ -45,7 +45,7 @@ pub enum UnitPrice {
 /// A price for one size, resolution or quality. Texts are compared without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PriceWhen {
-    /// As the request has it (`16:9`, `2K`) or in pixels (`2048x1152`).
+    /// The size as the request has it (`16:9`, `2K`) or in pixels (`2048x1152`).
     pub size: Option<String>,
     /// The tier, such as `2K` or `1080p`.
     pub resolution: Option<String>,
@@ -64,7 +64,7 @@ impl ModelPrice {
         }
     }
 
-    /// Whether the price says what an option of a chat costs, so that every channel forwards it.
+    /// Whether the price includes an option of a chat, so that every channel forwards the option.
     pub fn names_option(&self, found: &FoundOption) -> bool {
         match found.option {
             ProviderOption::ServiceTier => self.service_tiers.contains_key(&found.tier),
@@ -178,8 +178,8 @@ struct PriceSettings {
     service_tiers: BTreeMap<String, Multiplier>,
 }
 
-/// The keys of prices of one token, which are multipliers where the currency is `Tokens`; with [`PER_MILLION`] behind them,
-/// those of a million tokens in every other currency.
+/// The keys of token prices: in the currency `Tokens` they are multipliers, prices of one token; in every other currency they end with
+/// [`PER_MILLION`] and are prices of a million tokens.
 const TOKEN_KEYS: [&str; 10] = [
     "input",
     "cached_input",
@@ -194,7 +194,7 @@ const TOKEN_KEYS: [&str; 10] = [
 ];
 const PER_MILLION: &str = "_per_million";
 
-/// Why the key of a price does not fit `currency`. `None` if it does.
+/// Why the key of a price is invalid with `currency`. `None` if it is valid.
 pub(super) fn misfit(key: &str, currency: Currency) -> Option<String> {
     let is_per_token = TOKEN_KEYS.contains(&key);
     match (key.strip_suffix(PER_MILLION), currency) {
@@ -277,7 +277,7 @@ impl<'de> Deserialize<'de> for PriceWhen {
     }
 }
 
-/// At most one of the prices per unit.
+/// Returns the price per unit, of which at most one may be set.
 fn one_unit<E: Error>(
     per_image: Option<Amount>,
     per_second: Option<Amount>,

@@ -1,4 +1,4 @@
-//! The channel kinds of this program: the providers of tollgate-upstream, and those that the program adds when it starts.
+//! The channel kinds of this program: the providers of tollgate-upstream, and providers that the program adds when it starts.
 
 use std::sync::OnceLock;
 
@@ -6,13 +6,13 @@ use tollgate_upstream::ProviderEntry;
 
 static ADDED: OnceLock<&'static [ProviderEntry]> = OnceLock::new();
 
-/// Adds providers of other crates, such as the sandbox. They are added here and not listed because the server, which depends on
-/// this crate, can then be compiled before them. Must be called before a configuration is read; a second call has no effect.
+/// Adds providers of other crates, such as the sandbox. They are added at run time and not listed here so that the server, which depends on this
+/// crate, can be compiled before them. Must be called before a configuration is read; a second call has no effect.
 pub fn add_providers(entries: &'static [ProviderEntry]) {
     let _ = ADDED.set(entries);
 }
 
-/// Every provider that a channel can have.
+/// Every provider that a channel can use.
 pub fn providers() -> impl Iterator<Item = &'static ProviderEntry> {
     let added = ADDED.get().copied().unwrap_or_default();
     tollgate_upstream::PROVIDERS.iter().chain(added)
@@ -23,7 +23,7 @@ pub fn provider_of_kind(kind: &str) -> Option<&'static ProviderEntry> {
     providers().find(|entry| entry.kind == kind)
 }
 
-/// Whether the provider of that kind needs no key, charges nothing and keeps nothing: the sandbox.
+/// Whether the provider of that kind needs no key, charges nothing and stores nothing: only the sandbox.
 pub fn is_free_of_charge(kind: &str) -> bool {
     provider_of_kind(kind).is_some_and(|entry| entry.environment.is_none())
 }

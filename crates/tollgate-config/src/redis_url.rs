@@ -1,11 +1,11 @@
-//! The address of a Redis server: what the configuration takes, in a file that the configuration can import without the client.
+//! Checks the URL of a Redis server. It is a separate file so that the configuration can import the check without the Redis client.
 
 use ::redis::IntoConnectionInfo as _;
 
 /// Checks a URL of the configuration: `redis://`, `rediss://` (TLS), `unix://`.
 ///
 /// # Errors
-/// What is wrong with it, without the URL, which can hold a password.
+/// Why the URL is rejected. The text does not repeat the URL, which can contain a password.
 pub fn check_url(url: &str) -> Result<(), &'static str> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme);
     match scheme {

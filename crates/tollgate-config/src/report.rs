@@ -1,4 +1,4 @@
-//! The settings as they hold, each with where it comes from. Secrets are not shown.
+//! The settings in effect, each with its origin. Secrets are not shown.
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
@@ -11,7 +11,7 @@ use super::storage::StorageLocation;
 use super::values::Sandbox;
 use super::{Config, ConfigError, Oidc, Overrides, PREFIX, Variables};
 
-/// What stands for a secret.
+/// The text that is shown instead of a secret.
 const HIDDEN: &str = "(secret)";
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ pub struct Setting {
     pub value: Json,
     /// `default`, `file`, `env` or `flag`.
     pub source: &'static str,
-    /// The text `env:NAME` that was written in its place, if it was.
+    /// The text `env:NAME` that was written as the value. `None` if the value itself was written.
     pub reference: Option<String>,
     /// Whether the value is a secret that is not shown.
     pub is_hidden: bool,
@@ -34,13 +34,13 @@ struct Delays {
     sandbox: Sandbox,
 }
 
-/// What is shown of a secret.
+/// The text that is shown for a secret; `None` if it is not set.
 fn hidden(secret: &Option<Secret>) -> Option<&'static str> {
     secret.as_ref().map(|_| HIDDEN)
 }
 
 impl Config {
-    /// Every setting but channels, prices and models, by path.
+    /// All settings except channels, prices and models, with their paths.
     pub fn settings(&self) -> Vec<Setting> {
         let networks = self.allow_private_urls.iter().map(ToString::to_string);
         let storage = match &self.storage {
@@ -103,7 +103,7 @@ impl Config {
         settings
     }
 
-    /// The members of `[admin]`: those of the listener are null if there is none.
+    /// The members of `[admin]`: those of the listener are null if it is not configured.
     fn admin_settings(&self) -> Json {
         let listener = self.admin_listener.as_ref();
         let tls = listener.and_then(|listener| listener.tls.as_ref());
@@ -119,7 +119,7 @@ impl Config {
         })
     }
 
-    /// The members of `[oidc]`: all of them null or by default if there is no such table.
+    /// The members of `[oidc]`; without such a table they are null or have their defaults.
     fn oidc_settings(&self) -> Json {
         let oidc = self.oidc.as_ref();
         json!({
@@ -159,20 +159,20 @@ impl Config {
         }
     }
 
-    /// Checks the text of a configuration file; returns warnings. Values of environment variables are not looked at, so that no error
-    /// shows one: only whether the variables are set.
+    /// Checks the text of a configuration file; returns warnings. Of environment variables it checks only whether they are set, so that no error
+    /// shows a value.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first error.
     pub fn check_text(text: &str) -> Result<Vec<String>, ConfigError> {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         Self::check_imported(text, names.filter(|name| !name.starts_with(PREFIX)))
     }
 
-    /// [`Config::check_text`], where the variables `names` are set.
+    /// [`Config::check_text`], as if the variables `names` were set.
     ///
     /// # Errors
-    /// What is wrong first.
+    /// The first error.
     pub fn check_imported(
         text: &str,
         names: impl IntoIterator<Item = String>,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-/// Phrases that every provider rejects. An operator's own list replaces this one.
+/// Phrases that every provider rejects. If the operator configures a list, it replaces this one.
 const PATTERNS: &[&str] = &[
     "beheading video",
     "bestiality",
@@ -29,21 +29,20 @@ const PATTERNS: &[&str] = &[
 /// Which prompts are rejected before submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Safety {
-    /// Families that are reviewed in addition to those that always are.
+    /// Families that are reviewed in addition to those that are always reviewed.
     pub families: Vec<String>,
-    /// Phrases, folded as prompts are.
+    /// The blocked phrases, normalised by `fold` as prompts are.
     patterns: Vec<String>,
 }
 
 impl Safety {
-    /// The phrases, folded as prompts are.
+    /// The blocked phrases, normalised by `fold`.
     pub(super) fn patterns(&self) -> &[String] {
         &self.patterns
     }
 
-    /// Whether a prompt contains a blocked phrase. A phrase is found without regard to case and to what
-    /// stands between its words; where it begins or ends in a Latin letter or digit, so must a word
-    /// of the prompt.
+    /// Whether a prompt contains a blocked phrase. Case, and the characters between words, are ignored; a phrase that begins or ends with a Latin
+    /// letter or digit matches only where a word of the prompt begins or ends.
     pub fn blocks(&self, prompt: &str) -> bool {
         let prompt = fold(prompt);
         self.patterns
@@ -93,7 +92,7 @@ impl<'de> Deserialize<'de> for Safety {
     }
 }
 
-/// Lower case, with one space for whatever stands between words.
+/// Converts to lower case, and replaces whatever is between words by one space.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.chars().flat_map(char::to_lowercase) {

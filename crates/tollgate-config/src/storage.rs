@@ -1,4 +1,4 @@
-//! Where files are kept: a folder, or a bucket of an S3-compatible server.
+//! Where files are stored: in a folder, or in a bucket of an S3-compatible server.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use url::Url;
 
 use super::fields::optional_integer;
 
-/// Where files are kept.
+/// Where files are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum StorageLocation {
     /// A folder; `None` means one in the data directory.
@@ -33,16 +33,16 @@ pub(super) struct StorageSettings {
     pub(super) url: StorageLocation,
     #[serde(deserialize_with = "optional_integer::<_, _, 0, 1_000_000_000>")]
     pub(super) reserve_mb: Option<u64>,
-    /// Of S3, if the URL has none.
+    /// The server of S3, if the URL has none.
     #[serde(deserialize_with = "endpoint")]
     endpoint: Option<Url>,
-    /// Of S3, if the URL has none.
+    /// The region of S3, if the URL has none.
     region: Option<String>,
     pub(super) serve: ServeMode,
 }
 
 impl StorageSettings {
-    /// The location, completed by the settings beside the URL.
+    /// The location, completed with the settings beside the URL.
     pub(super) fn location(self) -> StorageLocation {
         match self.url {
             StorageLocation::S3(mut location) => {
@@ -55,28 +55,28 @@ impl StorageSettings {
     }
 }
 
-/// A bucket of an S3-compatible server, or a part of one.
+/// A bucket of an S3-compatible server, or the part of one with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct S3Location {
     /// The bucket's name.
     pub bucket: String,
-    /// What every key begins with: empty, or with a `/` at its end.
+    /// The beginning of every key: empty, or with a `/` at its end.
     pub prefix: String,
-    /// The server; `None` means what the environment says, or Amazon's of the region.
+    /// The URL of the server; `None` means the one in the environment, or Amazon's for the region.
     pub endpoint: Option<Url>,
-    /// The region; `None` means what the environment says, or `us-east-1`.
+    /// The region; `None` means the one in the environment, or `us-east-1`.
     pub region: Option<String>,
-    /// Whether the bucket is in the path of URLs, not in their host; `None` means if there is an endpoint.
+    /// Whether URLs have the bucket in their path and not in their host; `None` means that they have it there if there is an endpoint.
     pub path_style: Option<bool>,
 }
 
-/// How public files in a bucket reach clients.
+/// How clients download public files that are in a bucket.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ServeMode {
-    /// Through the gateway.
+    /// The gateway sends the file.
     #[default]
     Proxy,
-    /// By a redirect to a link of the bucket that is valid for minutes.
+    /// The gateway redirects to a link of the bucket that is valid for minutes.
     Redirect,
 }
 
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for ServeMode {
     }
 }
 
-/// `file:`, `file:///absolute/dir` or `s3://BUCKET/PREFIX`.
+/// Parses `file:`, `file:///absolute/dir` or `s3://BUCKET/PREFIX`.
 pub(super) fn storage_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<StorageLocation, D::Error> {
@@ -130,7 +130,7 @@ pub(super) fn storage_url<'de, D: Deserializer<'de>>(
     }
 }
 
-/// The server of a bucket.
+/// Parses the URL of the bucket's server.
 pub(super) fn endpoint<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Url>, D::Error> {
@@ -143,7 +143,7 @@ pub(super) fn endpoint<'de, D: Deserializer<'de>>(
     endpoint.map(Some)
 }
 
-/// The end of a sentence if `text` is no bucket. It does not repeat a password, which some write into such a URL.
+/// Parses the URL of a bucket. The error is the end of a sentence. It does not repeat the text, because some people write a password into such a URL.
 fn parse_s3(text: &str) -> Result<S3Location, String> {
     const FORM: &str = "takes s3://BUCKET/PREFIX?endpoint=URL&region=NAME&path_style=true";
     let url = Url::parse(text).map_err(|_| FORM.to_owned())?;

@@ -10,19 +10,19 @@ use super::addresses;
 use super::fields::{self, DAY_S};
 use super::log::Ratio;
 
-/// Where traces and metrics are sent, how many and how often.
+/// Where traces and metrics are sent, what share of traces, and how often metrics.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Traces {
     /// The base URL of an OTLP/HTTP collector, without a `/` at its end. `None`: nothing is recorded.
     #[serde(deserialize_with = "addresses::base_url")]
     pub endpoint: Option<String>,
-    /// Headers of requests to it.
+    /// Headers of requests to the collector.
     #[serde(deserialize_with = "headers")]
     pub headers: HeaderMap,
-    /// The share of requests that are recorded, of those whose callers have no trace of their own.
+    /// The share of requests that are traced, of those whose callers sent no trace of their own.
     pub sample_ratio: Ratio,
-    /// The time between two sendings of the metrics. Zero: none are sent.
+    /// The time between two exports of the metrics. Zero: none are sent.
     #[serde(rename = "metrics_s", deserialize_with = "metrics_interval")]
     pub metrics_interval: Duration,
     /// The gateway's name in traces and metrics.
@@ -41,12 +41,12 @@ impl Default for Traces {
     }
 }
 
-/// Whole seconds, at most a day.
+/// Parses whole seconds, at most a day.
 fn metrics_interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
     fields::integer::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
 }
 
-/// `NAME=VALUE,…`, which no error repeats: values are keys.
+/// Parses `NAME=VALUE,…`. No error repeats the text, because values can be keys.
 fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderMap, D::Error> {
     let text = String::deserialize(deserializer)?;
     let header = |pair: &str| {

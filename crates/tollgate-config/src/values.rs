@@ -1,4 +1,4 @@
-//! Settings that belong together: expiry, deadlines and timeouts, leases, workers, limits, chat, sandbox, currency.
+//! Groups of settings: expiry, deadlines and timeouts, leases, workers, limits, chat, sandbox, currency.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,11 +15,11 @@ use super::fields::{
     DAY_S, MAX_S, as_millis, as_seconds, integer, millis, millis_within, optional_integer, seconds,
 };
 
-/// More tokens than any model generates.
+/// A limit that is above the number of tokens that any model generates.
 const MAX_TOKENS: i64 = 100_000_000;
 const MAX_RATE: i64 = u32::MAX as i64;
 
-/// How long things are kept.
+/// How long links and records are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiry {
@@ -29,7 +29,7 @@ pub struct Expiry {
     long_s: i64,
     #[serde(deserialize_with = "integer::<_, _, 0, { MAX_S / DAY_S }>")]
     tasks_days: i64,
-    /// Stands for `tasks_days`.
+    /// In seconds; replaces `tasks_days` if it is set.
     #[serde(deserialize_with = "optional_integer::<_, _, 0, MAX_S>")]
     tasks_s: Option<i64>,
 }
@@ -46,17 +46,17 @@ impl Default for Expiry {
 }
 
 impl Expiry {
-    /// Links to most results.
+    /// How long links to most results are valid.
     pub fn images_ms(&self) -> Millis {
         self.images_s * SECOND
     }
 
-    /// Links to uploads and to Seedream 5.0 Lite results.
+    /// How long links to uploads and to Seedream 5.0 Lite results are valid.
     pub fn long_ms(&self) -> Millis {
         self.long_s * SECOND
     }
 
-    /// Task records, counted from the task's end.
+    /// How long task records are kept, counted from the task's end.
     pub fn tasks_ms(&self) -> Millis {
         self.tasks_s.unwrap_or(self.tasks_days * DAY_S) * SECOND
     }
@@ -109,7 +109,7 @@ impl Default for TimeLimits {
 }
 
 impl TimeLimits {
-    /// From the submission of a task of that kind to its deadline.
+    /// The time from the submission of a task of that kind to its deadline.
     pub fn task_ms(&self, kind: TaskKind) -> Millis {
         let seconds = match kind {
             TaskKind::Image => self.image_s,
@@ -145,7 +145,7 @@ impl Leases {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
-    /// Permits for tasks that are worked on within a call; at least 1.
+    /// Permits for tasks that call a provider which does the work within the call; at least 1.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub calls: usize,
     /// Permits for tasks that wait in providers' queues; at least 1. Further tasks wait in the gateway's own queue.
@@ -154,7 +154,7 @@ pub struct Workers {
     /// Results downloaded at the same time; at least 1.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub downloads: usize,
-    /// Tasks whose references are fetched at the same time, at least 1; they need no permit of `calls`.
+    /// Tasks whose reference images are fetched at the same time, at least 1; they need no permit of `calls`.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
     pub fetches: usize,
 }
@@ -170,11 +170,11 @@ impl Default for Workers {
     }
 }
 
-/// How users share what all of them use, and what a single user may have waiting.
+/// How shared capacity is divided among users, and limits on what a single user may have waiting.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fairness {
-    /// Percent of the permits of workers, fetches and channels that are kept for users who have none, 0 to 90.
+    /// Percent of the permits of workers, fetches and channels that are reserved for users who have none, 0 to 90.
     #[serde(deserialize_with = "integer::<_, _, 0, 90>")]
     pub reserve_percent: usize,
     /// Unfinished tasks of one user; a further submission is rejected with 429.
@@ -208,7 +208,7 @@ impl Default for Fairness {
 }
 
 impl Fairness {
-    /// How many of `permits` are kept for users who have none.
+    /// How many of `permits` are reserved for users who have none.
     pub fn reserve(&self, permits: usize) -> usize {
         permits * self.reserve_percent / 100
     }
@@ -218,16 +218,16 @@ impl Fairness {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Open connections, at least 1, as far as the limit of open files allows; on a few further ones only health checks and
-    /// operators are served.
+    /// Open connections, at least 1, as far as the limit of open files allows; a few further connections are accepted, but only for health checks and
+    /// operators.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     pub max_connections: usize,
     /// Open connections of one client address, at least 1; further ones are rejected with 429.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
     pub connections_per_address: usize,
-    /// Networks of proxies, whose connections are those of many clients.
+    /// Networks of trusted proxies, each of which has the connections of many clients.
     pub(super) trusted_proxies: Vec<addresses::Network>,
-    /// Whether connections of those proxies begin with a header of the PROXY protocol.
+    /// Whether connections from those proxies begin with a PROXY protocol header.
     pub proxy_protocol: bool,
     /// MiB of request bodies in memory, at least 1.
     #[serde(deserialize_with = "integer::<_, _, 1, 1_048_576>")]
@@ -241,12 +241,12 @@ pub struct Limits {
     /// MB (of 1,048,576 bytes) of uploads of all users that have not expired.
     #[serde(deserialize_with = "optional_integer::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: Option<u64>,
-    /// How limits hold while Redis is lost; without effect if none is configured.
+    /// How rate limits are enforced while Redis is unreachable; without effect if none is configured.
     pub on_redis_loss: OnRedisLoss,
-    /// Redis or Valkey, at which several nodes count rate limits together; `None`: each counts for itself.
+    /// URL of the Redis or Valkey in which several nodes count rate limits together; `None`: each node counts by itself.
     #[serde(deserialize_with = "addresses::redis_url", skip_serializing)]
     pub redis_url: Option<Secret>,
-    /// The longest that a call to Redis may take, 5 to 5,000 milliseconds.
+    /// The longest time that a call to Redis may take, 5 to 5,000 milliseconds.
     #[serde(
         rename = "redis_timeout_ms",
         deserialize_with = "millis_within::<_, 5, 5_000>",
@@ -275,7 +275,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Networks of proxies: their connections are not limited by address, and they report the client's.
+    /// Networks of trusted proxies: their connections are not limited by address, and they report the client's address.
     pub fn trusted_proxies(&self) -> Vec<IpNet> {
         self.trusted_proxies
             .iter()
@@ -283,7 +283,7 @@ impl Limits {
             .collect()
     }
 
-    /// The rate limits of all keys together.
+    /// The rate limits that apply to all keys together.
     pub fn rates(&self) -> RateLimits {
         RateLimits {
             rpm: self.rpm,
@@ -293,13 +293,13 @@ impl Limits {
     }
 }
 
-/// How rate limits hold while Redis is lost.
+/// How rate limits are enforced while Redis is unreachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnRedisLoss {
     /// Each node applies its share: the limit divided by the number of live nodes, at least 1.
     #[default]
     Share,
-    /// Each node applies the full limit to what it counts itself.
+    /// Each node applies the full limit to its own count.
     Open,
     /// Requests that a limit applies to are rejected with 503.
     Closed,
@@ -334,7 +334,7 @@ impl<'de> Deserialize<'de> for OnRedisLoss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Chat {
-    /// Output tokens that a request without a cap is held for, and the cap sent to upstreams that require one; at least 1.
+    /// Output tokens that are held for a request without a maximum, and the maximum that is sent to upstreams which require one; at least 1.
     #[serde(deserialize_with = "integer::<_, _, 1, MAX_TOKENS>")]
     pub default_max_tokens: u64,
 }
@@ -347,7 +347,7 @@ impl Default for Chat {
     }
 }
 
-/// How long the sandbox takes.
+/// The delays of the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Sandbox {
@@ -409,7 +409,7 @@ impl Currency {
 }
 
 impl fmt::Display for Currency {
-    /// As the configuration writes it.
+    /// Writes the name that the configuration uses.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Usd => "USD",

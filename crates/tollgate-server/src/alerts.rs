@@ -1,4 +1,5 @@
-//! Alerts (docs/alerts.md): every few seconds the leader of the nodes checks what operators want to hear of, and all nodes post the messages that are due.
+//! Alerts (docs/alerts.md): every few seconds the leader of the nodes checks the conditions of all alerts, and every node posts messages that are
+//! due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::reloadable::ReloadableHandle;
 use crate::state::App;
 use crate::webhooks::deliver::signed_headers;
 
-/// How often messages that are due are looked for.
+/// How often the sender checks for messages that are due.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the leader checks alerts.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);
@@ -34,7 +35,7 @@ pub struct AlertSender {
 }
 
 impl AlertSender {
-    /// That of a gateway.
+    /// The sender of a running gateway.
     pub fn of(app: &App) -> Self {
         Self {
             store: app.store.clone(),
@@ -46,7 +47,7 @@ impl AlertSender {
         }
     }
 
-    /// Checks and posts. Never returns.
+    /// Checks alerts and posts messages in a loop. Never returns.
     pub async fn run(&self) {
         let mut next_check = Instant::now();
         loop {
@@ -93,7 +94,7 @@ impl AlertSender {
         Ok(())
     }
 
-    /// Notes the circuits that are open on this node: only it knows them.
+    /// Records the circuits that are open on this node, because other nodes do not know them.
     async fn note_open_circuits(&self, now: Millis) -> Result<(), StoreError> {
         let reloadable = self.reloadable.current();
         let channels = reloadable.routing.channels().iter();
@@ -122,13 +123,13 @@ impl AlertSender {
             ..attempt
         };
         if let Err(e) = self.store.record_alert_attempt(attempt).await {
-            // Its lease runs out and it is posted again.
+            // The lease of the message expires, and it is posted again.
             tracing::warn!(error = %e, "cannot record a message of an alert");
         }
     }
 }
 
-/// Posts a message, signed as webhooks are.
+/// Posts a message, signed like a webhook.
 async fn post(
     egress: &egress::Client,
     clock: &dyn Clock,
@@ -160,7 +161,7 @@ async fn post(
     }
 }
 
-/// Posts a test message of an alert and lists it.
+/// Posts a test message of an alert and adds it to the list of the alert's messages.
 ///
 /// # Errors
 /// The database's.

@@ -1,4 +1,5 @@
-//! What runs beside the requests until the process ends: the workers of tasks, webhooks, background loops, traces and metrics that are sent.
+//! The work that runs in the background until the process ends: workers of tasks, delivery of webhooks, background loops, export of traces and
+//! metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,14 +25,14 @@ use crate::supervise::run_forever;
 use crate::tasks::cleanup;
 use crate::usage;
 
-/// What sends traces and metrics to a collector; `None` if it is not configured.
+/// The exporters of traces and metrics to a collector; `None` if none is configured.
 pub struct Telemetry {
     traces: Option<Arc<Exporter>>,
     metrics: Option<Arc<MetricsExporter>>,
 }
 
 impl Telemetry {
-    /// Starts to record traces if there is a collector for them, and prepares to send metrics to it.
+    /// Starts to record traces if a collector is configured for them, and prepares the export of metrics.
     pub fn start(app: &Arc<App>) -> Self {
         let node = id::short_id("node-");
         let settings = &app.config.traces;
@@ -56,7 +57,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what is left, for a few seconds at most.
+    /// Sends the remaining traces and metrics, for a few seconds at most.
     pub async fn flush(&self) {
         if let Some(traces) = &self.traces {
             traces.flush().await;
@@ -67,7 +68,7 @@ impl Telemetry {
     }
 }
 
-/// The metrics as `/metrics` has them.
+/// The metrics that `/metrics` shows.
 async fn read_metrics(app: Arc<App>) -> Snapshot {
     update_metrics(&app).await;
     let reloadable = app.reloadable.current();
@@ -83,7 +84,7 @@ async fn read_metrics(app: Arc<App>) -> Snapshot {
     }
 }
 
-/// Starts the workers of tasks once `written` is cancelled; when the gateway stops, their tasks may go on for `drain_timeout`.
+/// Starts the workers of tasks once `written` is cancelled; when the gateway stops, their tasks may continue for `drain_timeout`.
 pub fn start_workers(
     app: &App,
     written: &CancellationToken,
@@ -111,7 +112,7 @@ pub fn start_webhooks(app: &App, written: &CancellationToken) -> JoinHandle<()> 
     start_after(written.clone(), app.stopping.clone(), webhooks)
 }
 
-/// Runs `work` once `written` is cancelled; not at all if `drain` is cancelled before.
+/// Runs `work` once `written` is cancelled; does not run it if `drain` is cancelled before.
 fn start_after(
     written: CancellationToken,
     drain: CancellationToken,
@@ -215,7 +216,7 @@ pub fn start_loops(
     loops
 }
 
-/// Starts the loops that keep what lists and charts read in the database.
+/// Starts the loops that maintain the usage sums and list blocks in the database, which charts and lists read.
 fn start_sums_and_blocks(app: &App, loops: &mut JoinSet<()>) {
     let never = CancellationToken::new;
     let metrics = || Arc::clone(&app.metrics);
@@ -230,7 +231,7 @@ fn start_sums_and_blocks(app: &App, loops: &mut JoinSet<()>) {
     loops.spawn(run_forever("list blocks", metrics(), never(), build));
 }
 
-/// Keeps the connection to Redis and what is there of this node.
+/// Starts the loops that keep the connection to Redis and renew this node's entries there.
 fn start_redis_loops(app: &Arc<App>, redis: &Arc<RedisClient>, loops: &mut JoinSet<()>) {
     let never = CancellationToken::new;
     let metrics = || Arc::clone(&app.metrics);

@@ -1,4 +1,4 @@
-//! Tries a channel: one small chat with a key, or one request to its server.
+//! Tests a channel: sends one small chat with a key, or one request to its server.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use tollgate_upstream::{Channel, ChatCall, ChatTimeouts};
 use crate::chat::answer_memory::AnswerBudget;
 use crate::routing::OpenChannel;
 
-/// What a test may generate: enough for every provider's least.
+/// Output tokens of a test: at least every provider's minimum.
 const TEST_TOKENS: u64 = 16;
 const TIMEOUTS: Timeouts = Timeouts {
     connect: Some(Duration::from_secs(5)),
@@ -24,18 +24,18 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(5),
 };
 
-/// An answer of a provider's server, whatever it says.
+/// A response of a provider's server, with any status.
 pub struct Reached {
     /// The HTTP status.
     pub status: u16,
-    /// Milliseconds until it came.
+    /// Milliseconds until the response was received.
     pub ms: Millis,
-    /// The server's time less this machine's, in milliseconds; a server tells whole seconds.
+    /// The server's clock minus this machine's, in milliseconds; a server reports whole seconds.
     pub difference: Option<Millis>,
 }
 
-/// Asks the server of a channel's base URL for anything, without a key. `None` if the channel's provider is this process. The error says
-/// what failed.
+/// Sends a request without a key to the server of a channel's base URL. `None` if the channel's provider is this process. The error states what
+/// failed.
 pub async fn reach(client: &Client, channel: &Channel) -> Option<Result<Reached, String>> {
     let url = (provider_of_kind(&channel.kind)?.base_url)(channel)?;
     let request = match Request::get(&url).body(body(Bytes::new())) {
@@ -53,12 +53,12 @@ pub async fn reach(client: &Client, channel: &Channel) -> Option<Result<Reached,
     Some(Ok(Reached {
         status: response.status().as_u16(),
         ms: ended - started,
-        // In the middle of its second, which was somewhere between the question and the answer.
+        // Assumes the middle of the reported second, and that the server read its clock halfway between request and response.
         difference: date.map(|date| date + 500 - (started + ended) / 2),
     }))
 }
 
-/// Unix milliseconds of `Mon, 23 Nov 2026 09:20:42 GMT`.
+/// Parses `Mon, 23 Nov 2026 09:20:42 GMT` to Unix milliseconds.
 fn parse_http_date(text: &str) -> Option<Millis> {
     let parsed = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
     parsed.ok().map(jiff::Timestamp::as_millisecond)
@@ -89,7 +89,7 @@ pub fn tested_model(
         && open.channel.api_keys.is_empty();
     match first {
         Some(model) => Ok(model.to_owned()),
-        // Only the sandbox has neither address nor key, and it serves everything.
+        // A channel without address and key is the sandbox, and it serves every model.
         None if any => Ok("gpt-5-nano".to_owned()),
         None => Err(format!(
             "channel {name:?} lists no chat model: name one with --model"
@@ -97,7 +97,7 @@ pub fn tested_model(
     }
 }
 
-/// One small question, with the key of that index; the reply's text and its tokens.
+/// Sends one small chat with the key of that index; returns the reply's text and its tokens.
 ///
 /// # Errors
 /// What failed.

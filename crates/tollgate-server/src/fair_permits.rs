@@ -1,4 +1,4 @@
-//! Permits that are shared fairly among users: who has the fewest comes first, and some are kept for users who have none.
+//! Permits that are shared fairly among users: a free permit goes to the user with the fewest, and some are reserved for users who have none.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,15 +8,15 @@ use foldhash::fast::RandomState;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How long a user who asked for a permit counts as one to share with, under [`Reserve::WhenShared`].
+/// How long after a user's request for a permit the permits count as shared with that user, under [`Reserve::WhenShared`].
 const SHARED_FOR: Duration = Duration::from_secs(60);
 
-/// When permits are kept for users who have none.
+/// When permits are reserved for users who have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserve {
-    /// Always so many: a user's calls may take long, and no newcomer waits for them.
+    /// This number is always reserved: calls may take long, and a new user must not wait for their end.
     Always(usize),
-    /// So many while more than one user asks for permits; a single user may have all.
+    /// This number is reserved while more than one user requests permits; a single user may have all.
     WhenShared(usize),
 }
 
@@ -29,32 +29,32 @@ struct State {
     granted: Option<Granted>,
     reserve: Reserve,
     in_use: usize,
-    /// Only users who have permits.
+    /// The number of permits of each user who has any.
     by_user: HashMap<String, usize, RandomState>,
-    /// In the order in which they came.
+    /// The requests that wait for a permit, in the order in which they were made.
     waiting: VecDeque<Waiting>,
     last_user: String,
-    /// When another user than the one before last asked for a permit.
+    /// When last a user requested a permit who was not the one before. `None` if only one user has requested permits.
     shared_at: Option<Instant>,
 }
 
-/// What stands for `max` for a while.
+/// Replaces `max` until a time.
 #[derive(Debug, Clone, Copy)]
 struct Granted {
     count: usize,
     until: Instant,
-    /// What can be granted at most.
+    /// The most that can be granted.
     limit: usize,
 }
 
-/// What is used of permits, and what is asked for.
+/// The permits that are in use and requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PermitUse {
-    /// Permits that somebody has.
+    /// Permits in use.
     pub in_use: usize,
-    /// How many wait for one.
+    /// Requests that wait for a permit.
     pub waiting: usize,
-    /// Permits that are kept for users who have none, if there are that many.
+    /// Permits that are reserved for users who have none; there may be fewer permits than that.
     pub reserve: usize,
 }
 
@@ -63,14 +63,14 @@ struct Waiting {
     grant: oneshot::Sender<FairPermit>,
 }
 
-/// One permit of a user, given back when dropped.
+/// One permit of a user; dropping it returns the permit.
 pub struct FairPermit {
     permits: FairPermits,
     user_id: String,
 }
 
 impl FairPermits {
-    /// `max` permits. At least one of them can always be had by a single user.
+    /// `max` permits. A single user can always get at least one of them.
     pub fn new(max: usize, reserve: Reserve) -> Self {
         Self(Arc::new(Mutex::new(State {
             max,
@@ -84,7 +84,7 @@ impl FairPermits {
         })))
     }
 
-    /// A permit, if the user may have one now.
+    /// Takes a permit, if the user may have one now.
     pub fn try_acquire(&self, user_id: &str) -> Option<FairPermit> {
         let mut state = self.lock();
         state.note_user(user_id);
@@ -93,7 +93,7 @@ impl FairPermits {
             .then(|| self.take(&mut state, user_id))
     }
 
-    /// A permit out of the reserve too; while permits are granted, one beyond these, up to what can be granted at most.
+    /// Takes a permit even if it is reserved for other users. While a granted number applies, it may exceed the granted number, up to the limit.
     pub fn try_acquire_any(&self, user_id: &str) -> Option<FairPermit> {
         let mut state = self.lock();
         let max = state.granted.map_or(state.max, |granted| granted.limit);
@@ -120,7 +120,7 @@ impl FairPermits {
         }
     }
 
-    /// How many of a user wait for a permit.
+    /// How many requests of a user wait for a permit.
     pub fn waiting_of(&self, user_id: &str) -> usize {
         let mut state = self.lock();
         state.waiting.retain(|waiting| !waiting.grant.is_closed());
@@ -128,13 +128,13 @@ impl FairPermits {
         of_user.count()
     }
 
-    /// Permits that nobody has.
+    /// Permits that are not in use.
     pub fn free(&self) -> usize {
         let state = self.lock();
         state.current_max().saturating_sub(state.in_use)
     }
 
-    /// What is used and asked for.
+    /// The permits that are in use and requested.
     pub fn usage(&self) -> PermitUse {
         let mut state = self.lock();
         state.waiting.retain(|waiting| !waiting.grant.is_closed());
@@ -145,23 +145,23 @@ impl FairPermits {
         }
     }
 
-    /// Permits that somebody has.
+    /// Permits in use.
     pub fn in_use(&self) -> usize {
         self.lock().in_use
     }
 
-    /// The permits that are now kept for users who have none.
+    /// The permits that are now reserved for users who have none.
     pub fn reserve(&self) -> usize {
         self.lock().current_reserve()
     }
 
-    /// Changes how many permits there are; those beyond a smaller number stay valid until they are dropped.
+    /// Changes the number of permits. If it becomes smaller, permits beyond it stay valid until they are dropped.
     pub fn set_max(&self, max: usize) {
         self.change(|state| state.max = max);
     }
 
-    /// So many permits of `limit` stand for the maximum until that time; `None` for the maximum itself. Those beyond a smaller number
-    /// stay valid until they are dropped.
+    /// Replaces the maximum by a number of permits until a time; `None` ends that. `limit` is the most that can be granted. Permits beyond a smaller
+    /// number stay valid until they are dropped.
     pub fn set_granted(&self, granted: Option<(usize, Instant)>, limit: usize) {
         let granted = granted.map(|(count, until)| Granted {
             count,
@@ -171,8 +171,8 @@ impl FairPermits {
         self.change(|state| state.granted = granted);
     }
 
-    /// Gives no more permits than are in use now, until [`Self::set_granted`] says how many there are, and returns that number. Without
-    /// effect if none were granted, or once their time has passed.
+    /// Lowers the granted number to the permits in use, so that no more are given until [`Self::set_granted`] is called, and returns that number. Has
+    /// no effect if no number was granted, or once its time has passed.
     pub fn freeze(&self) -> usize {
         let mut state = self.lock();
         let in_use = state.in_use;
@@ -202,7 +202,7 @@ impl FairPermits {
         }
     }
 
-    /// Gives free permits to those who wait.
+    /// Gives free permits to waiting requests.
     fn grant(&self) {
         loop {
             let mut state = self.lock();
@@ -214,7 +214,7 @@ impl FairPermits {
             };
             let permit = self.take(&mut state, &waiting.user_id);
             drop(state);
-            // One that waits no more gives its permit back.
+            // If the request waits no more, dropping the permit returns it.
             drop(waiting.grant.send(permit));
         }
     }
@@ -239,7 +239,7 @@ impl State {
         granted.map_or(self.max, |granted| granted.count)
     }
 
-    /// What the reserve is of: permits that are not granted yet may still be.
+    /// The number of permits that the reserve is a part of: also permits that are not granted yet.
     fn reserved_of(&self) -> usize {
         self.current_max().max(self.max)
     }
@@ -265,7 +265,7 @@ impl State {
             && (!self.by_user.contains_key(user_id) || free > self.current_reserve())
     }
 
-    /// The index of the one who waits and comes next, if a permit may be given.
+    /// The index of the waiting request that gets the next permit, if one may be given.
     fn next_waiting(&mut self) -> Option<usize> {
         if self.in_use >= self.current_max() {
             return None;
@@ -331,7 +331,7 @@ mod tests {
         assert!(take("ann").is_none(), "one is kept, since bob asked");
         drop(take("bob").unwrap());
         tokio::time::advance(SHARED_FOR).await;
-        // Whoever asks now is alone again, once the other's time has passed.
+        // Once the time of the other user has passed, the next user counts as the only one again.
         let _again = take("bob").unwrap();
         tokio::time::advance(SHARED_FOR).await;
         drop(ann);

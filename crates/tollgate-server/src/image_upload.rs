@@ -1,4 +1,4 @@
-//! Image uploads: streams the file of a form into storage without holding it in memory, checks it, and makes it visible.
+//! Image uploads: streams the file of a form into storage without loading it into memory, checks it, and makes it visible.
 
 use std::io::BufReader;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const MAX_OVERHEAD: u64 = 1_048_576;
 const MAX_FIELDS: usize = 32;
 /// How long an upload may take: 20 MB at 25 kB a second.
 const UPLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
-/// How long our own storage may take for a complete file.
+/// Timeout of the gateway's own storage for storing a complete file.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(60);
 /// Pixels that an image may have, so that decoding it later stays within memory.
 const MAX_PIXELS: u64 = 100_000_000;
@@ -72,14 +72,14 @@ pub async fn store_upload(
     let received = received
         .await
         .unwrap_or_else(|_| Err(ApiError::invalid("the upload took too long")));
-    // A rejected body is read to its end too: the connection stays usable, and the client sees the response.
+    // The body of a rejected upload is read to its end too: the connection stays usable, and the client receives the response.
     if !body.is_end_stream() {
         drain(body);
     }
     publish(storage, received?).await
 }
 
-/// A file that arrived completely and was not inspected yet.
+/// A file that was received completely and not inspected yet.
 struct Received {
     file: FileWriter,
     filename: Option<String>,
@@ -174,7 +174,7 @@ async fn publish(storage: &FileStorage, received: Received) -> Result<Upload, Ap
     let finished = finished.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
     Ok(Upload {
         name: finished.map_err(|error| {
-            // The next uploads fail at once, until a probe succeeds.
+            // Further uploads fail at once, until a probe of the storage succeeds.
             storage.record_write_error(&error);
             storage_error(error)
         })?,
@@ -223,7 +223,7 @@ fn too_large() -> ApiError {
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
-/// Storing failed: the cause goes to the log, not to the client.
+/// The error if storing failed: the cause is logged and not sent to the client.
 fn storage_error(error: impl std::fmt::Display) -> ApiError {
     tracing::error!(%error, "cannot store an upload");
     ApiError {
@@ -285,7 +285,7 @@ mod tests {
             store_upload(&self.storage, 4_000_000_000, &headers, body.into()).await
         }
 
-        /// The error of an upload, after a check that no file of it remains.
+        /// Uploads `body` and returns the error, after a check that no file remains.
         async fn upload_error(&self, body: impl Into<Body>) -> ApiError {
             let error = self.upload(body).await.unwrap_err();
             for folder in ["tmp", "public"] {

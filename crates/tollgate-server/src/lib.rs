@@ -1,4 +1,4 @@
-//! The gateway while it serves: HTTP server, routes of the client API, chat, tasks and their workers, webhooks.
+//! The running gateway: HTTP server, routes of the client API, chat, tasks and their workers, webhooks.
 
 pub mod alerts;
 pub mod auth;
@@ -33,6 +33,6 @@ pub mod tasks;
 pub mod usage;
 pub mod webhooks;
 
-/// Here and not in the binary, so that what every allocation passes is optimised as the rest of this crate.
+/// Declared here and not in the binary, so that code which runs for every allocation is optimised like the rest of this crate.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -8,9 +8,9 @@ use tollgate_store::Store;
 
 use crate::cluster::live_nodes::LiveNodes;
 
-/// Time between two looks for rows.
+/// Time between two checks for rows to add.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Pause between two blocks while there are more: after an upgrade, all that is stored.
+/// Pause between two blocks if there are more; after an upgrade, blocks are added for all stored rows.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Adds blocks at intervals. Never returns.

@@ -1,23 +1,23 @@
-//! What a listener of the gateway serves: with `admin.listen`, operators have one of their own.
+//! The role of a listener: which routes it serves. With `admin.listen`, operators have a separate listener.
 
-/// What a listener is for.
+/// The role of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListenerRole {
-    /// It is the only one, and serves everything.
+    /// The only listener, which serves everything.
     Everybody,
-    /// It serves clients and the portal; another one serves operators.
+    /// Serves clients and the portal; another listener serves operators.
     Clients,
-    /// It serves operators: the admin API, the console, and what the pages of the console need of the client API.
+    /// Serves operators: the admin API, the console, and the parts of the client API that pages of the console need.
     Operators,
 }
 
 impl ListenerRole {
-    /// Whether the admin API and the console are here.
+    /// Whether the listener serves the admin API and the console.
     pub fn serves_operators(self) -> bool {
         self != Self::Clients
     }
 
-    /// Whether the portal is here.
+    /// Whether the listener serves the portal.
     pub fn serves_portal(self) -> bool {
         self != Self::Operators
     }

@@ -1,4 +1,4 @@
-//! The addresses that the gateway listens on: that of clients, and those of metrics and operators where they have their own.
+//! The addresses that the gateway listens on: one for clients, and one each for metrics and operators if they are configured separately.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::router::GatewayService;
 use crate::spawn::spawn;
 use crate::state::App;
 
-/// What the gateway listens on.
+/// The listeners of the gateway.
 pub struct Listeners {
-    /// Of clients; without `admin`, of everybody.
+    /// The listener for clients; without `admin`, for everybody.
     pub main: Listener,
     metrics: Option<Listener>,
-    /// Of operators.
+    /// The listener for operators. `None` if they use `main`.
     pub admin: Option<Listener>,
-    /// The certificates in use, to be replaced when their files change.
+    /// The certificates in use, which are replaced when their files change.
     pub certificates: Vec<ServerTls>,
 }
 
@@ -56,8 +56,8 @@ impl Listeners {
         })
     }
 
-    /// Serves all of them until the gateway stops; the handle ends when the requests of clients and operators have. `others` makes
-    /// the routes of what is not the client API, for a listener of that role. (No type parameter: the server is compiled in this crate.)
+    /// Serves all listeners until the gateway stops; the task ends when the requests of clients and operators have ended. `others` returns the routes
+    /// outside the client API for a listener of that role. (It is no type parameter, so that the server is compiled in this crate.)
     pub fn serve(
         self,
         app: &Arc<App>,

@@ -1,4 +1,4 @@
-//! What a submission costs: prices of the configuration, the built-in ones of wan2.7, frozen at submission.
+//! Prices of submissions: those of the configuration, and the built-in ones of wan2.7. A price is frozen at submission.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ const WAN_CNY: &[(&str, i64)] = &[
     ("wan2.7-image", 200_000_000),
 ];
 
-/// Of a model without a price.
+/// The price of a model without one: everything is free.
 static FREE: LazyLock<ModelPrice> = LazyLock::new(ModelPrice::default);
 
 /// The price list.
@@ -24,7 +24,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// The prices of the file, those of the database for other models, and the built-in ones where nothing else is said.
+    /// Merges the prices of the file, those of the database for other models, and built-in ones for models that have neither.
     pub fn new(
         file: &HashMap<String, ModelPrice>,
         database: HashMap<String, ModelPrice>,
@@ -58,7 +58,7 @@ impl Prices {
         self.find(model).is_some()
     }
 
-    /// The price under the model's own name, else under its first one.
+    /// The price that is set for the model's own name, else the one for its first name.
     fn find(&self, model: ModelName<'_>) -> Option<&ModelPrice> {
         let own = self.by_model.get(model.own);
         let price = own.or_else(|| self.by_model.get(model.first));
@@ -68,7 +68,7 @@ impl Prices {
     /// The charge for `units` of `model`. A model without a price costs nothing.
     ///
     /// # Errors
-    /// 500 where price × units is beyond what an amount can be: the configuration is wrong.
+    /// 500 if price × units is out of range for an amount: the configuration is wrong.
     pub fn charge(
         &self,
         model: ModelName<'_>,
@@ -87,7 +87,7 @@ impl Prices {
         Ok(charge)
     }
 
-    /// The price of a chat with `model`. One without a price costs nothing.
+    /// The price of chats with `model`. A model without a price costs nothing.
     pub fn chat(&self, model: ModelName<'_>) -> &ModelPrice {
         self.find(model).unwrap_or(&FREE)
     }

@@ -10,13 +10,13 @@ use tollgate_core::Secret;
 
 use crate::routing::key_fingerprint;
 
-/// What the derived key is for.
+/// The context string for deriving the key.
 const PURPOSE: &[u8] = b"tollgate provider keys";
-/// How a text says that it names an environment variable.
+/// The prefix of a text that names an environment variable.
 const ENV: &str = "env:";
-/// Environment variables that are no provider keys: the gateway's own settings.
+/// The prefix of environment variables that are no provider keys: the gateway's own settings.
 const OWN_PREFIX: &str = "TOLLGATE_";
-/// Last characters of a provider key that are shown, and the length from which they are.
+/// How many of a provider key's last characters are shown, and the shortest key of which they are shown.
 const HINT_CHARACTERS: usize = 4;
 const HINT_MIN_LENGTH: usize = 16;
 
@@ -24,9 +24,9 @@ const HINT_MIN_LENGTH: usize = 16;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoredKey {
-    /// The value of the environment variable of that name.
+    /// The name of the environment variable that contains the key.
     Env(String),
-    /// Encrypted.
+    /// The key in encrypted form.
     Sealed {
         /// Nonce and ciphertext, in base64.
         sealed: String,
@@ -38,10 +38,10 @@ pub enum StoredKey {
 }
 
 impl StoredKey {
-    /// A key that `text` names or is. `channel` is the name of its channel.
+    /// The key that `text` contains or refers to. `channel` is the name of its channel.
     ///
     /// # Errors
-    /// What is allowed.
+    /// The error message states what is allowed.
     pub fn new(text: &str, channel: &str, secrets_key: Option<&Secret>) -> Result<Self, String> {
         let key = match text.strip_prefix(ENV) {
             Some(name) => Self::Env(name.to_owned()),
@@ -62,10 +62,10 @@ impl StoredKey {
         Ok(key)
     }
 
-    /// The key itself.
+    /// The key in plain text.
     ///
     /// # Errors
-    /// Why this node does not have it.
+    /// Why this node cannot read the key.
     pub fn open(&self, channel: &str, secrets_key: Option<&Secret>) -> Result<Secret, String> {
         match self {
             Self::Env(name) if name.starts_with(OWN_PREFIX) => {
@@ -86,7 +86,7 @@ impl StoredKey {
         }
     }
 
-    /// Its fingerprint; `None` for a variable that is not set on this node.
+    /// The key's fingerprint; `None` if the environment variable is not set on this node.
     pub fn fingerprint(&self) -> Option<String> {
         match self {
             Self::Env(_) => self.open("", None).ok().as_ref().map(key_fingerprint),
@@ -94,7 +94,7 @@ impl StoredKey {
         }
     }
 
-    /// Its last characters, if they may be shown.
+    /// The key's last characters, if they may be shown.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Env(_) => hint(&self.open("", None).ok()?),
@@ -102,7 +102,7 @@ impl StoredKey {
         }
     }
 
-    /// `env:NAME` or `sealed`.
+    /// `env:NAME` if the key is in an environment variable, else `sealed`.
     pub fn origin(&self) -> String {
         match self {
             Self::Env(name) => format!("{ENV}{name}"),
@@ -111,7 +111,7 @@ impl StoredKey {
     }
 }
 
-/// The last characters of a key. `None` if the key is so short that they would give much of it away.
+/// The last characters of a key. `None` if the key is so short that they would reveal too much of it.
 pub fn hint(key: &Secret) -> Option<String> {
     let characters: Vec<char> = key.expose().chars().collect();
     let start = characters.len().checked_sub(HINT_CHARACTERS)?;
@@ -124,7 +124,7 @@ fn derive_key(secrets_key: &Secret) -> Option<LessSafeKey> {
     Some(LessSafeKey::new(UnboundKey::from(expanded)))
 }
 
-/// Encrypts a key for a channel: copied to another channel, it cannot be decrypted.
+/// Encrypts a key for one channel: if the ciphertext is copied to another channel, it cannot be decrypted.
 fn encrypt(text: &str, channel: &str, secrets_key: &Secret) -> Result<String, String> {
     let nonce: [u8; NONCE_LEN] = rand::random();
     let mut bytes = text.as_bytes().to_vec();

@@ -1,4 +1,4 @@
-//! Channels, prices and models: the part of the configuration that is replaced while requests go on, by a SIGHUP or the admin API.
+//! Channels, prices and models: the part of the configuration that is replaced while requests run, by a SIGHUP or the admin API.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,30 +17,29 @@ use crate::redis::NodeLinks;
 use crate::routing::{ConfiguredChannels, Routing};
 use crate::stored_channel::StoredChannel;
 
-/// The channels, the price list and the models that hold together: those of the file, and those of the database whose names the file does not
-/// have.
+/// The channels, the price list and the models in effect: those of the file, and those of the database that have no namesake in the file.
 pub struct Reloadable {
-    /// Which channel serves a model.
+    /// Selects the channel that serves a model.
     pub routing: Routing,
     /// The price list.
     pub prices: Prices,
     /// Every model id.
     pub catalogue: Catalogue,
-    /// By the name of a channel with keys, where each of them comes from: `env:NAME` or `file`.
+    /// By the name of each channel with keys, the origin of each key: `env:NAME` or `file`.
     pub key_origins: BTreeMap<String, Vec<String>>,
-    /// The configuration of the file that it was made from.
+    /// The configuration of the file that this was built from.
     pub file: Arc<Config>,
-    /// The configuration of the database that it was made from.
+    /// The configuration of the database that this was built from.
     pub stored: Arc<StoredConfiguration>,
-    /// What of the database cannot be used on this node, in sentences.
+    /// Objects of the database that cannot be used on this node: one sentence for each.
     pub errors: Vec<String>,
-    /// What of the database the file stands in for, such as `price "gpt-5"`.
+    /// Objects of the database that an object of the file replaces, such as `price "gpt-5"`.
     pub shadowed: Vec<String>,
 }
 
 impl Reloadable {
-    /// Makes it from file and database. `previous` is what holds now: channels that keep their name keep their health. What cannot be
-    /// used of the database is left out.
+    /// Builds it from file and database. `previous` is the one in effect now: channels that keep their name keep their health. Objects of the
+    /// database that cannot be used are left out.
     ///
     /// # Errors
     /// A sentence for the operator if the file's channels cannot be opened.
@@ -58,7 +57,7 @@ impl Reloadable {
         let configured = ConfiguredChannels {
             channels: &channels,
             deleted: &deleted,
-            // A channel of the database that this node cannot use is no reason to serve with the sandbox.
+            // If a channel of the database cannot be used on this node, the sandbox must not serve instead of it.
             may_be_built_in: stored.channels.is_empty(),
             previous: previous.map(|previous| &previous.routing),
             reopens_all: previous.is_none_or(|previous| !Arc::ptr_eq(&previous.file, &file)),
@@ -76,7 +75,7 @@ impl Reloadable {
         })
     }
 
-    /// Pauses the channels whose pause holds now, and no others.
+    /// Pauses exactly those channels whose pause is in effect at `now`.
     pub fn apply_pauses(&self, now: Millis) {
         for open in self.routing.channels() {
             let is_paused = self.stored.is_paused(&open.channel.name, now);
@@ -123,7 +122,7 @@ impl Reloadable {
         tasks.map(|m| m.name.as_str()).chain(chats).collect()
     }
 
-    /// Those of them that cost nothing because they have no price.
+    /// The served models that cost nothing because they have no price.
     pub fn served_models_without_price(&self) -> Vec<&str> {
         let mut models = self.served_models();
         models.retain(|name| !self.prices.has(self.catalogue.names(name)));
@@ -131,7 +130,7 @@ impl Reloadable {
     }
 }
 
-/// What file and database say together.
+/// Collects errors while the configurations of file and database are merged.
 #[derive(Default)]
 struct Merged {
     errors: Vec<String>,
@@ -155,7 +154,7 @@ impl Merged {
         if let Ok(catalogue) = Catalogue::new(&models) {
             return Ok(catalogue);
         }
-        // One of the database's is not possible, such as one that the file's stand in the way of: the others are.
+        // A model of the database is invalid, for instance because of one in the file: all others are added.
         let added = models.split_off(file.models.len());
         for model in added {
             let name = model.name.clone();
@@ -213,7 +212,7 @@ impl Merged {
         prices
     }
 
-    /// What a row says, or `None` and an error.
+    /// The value of a row; `None` if it is invalid, and the error is recorded.
     fn or_error<T>(
         &mut self,
         what: &str,
@@ -232,7 +231,7 @@ impl Merged {
     }
 }
 
-/// A model as a row of the database has it.
+/// The model in a row of the database.
 pub fn stored_model(row: &ConfigurationRow) -> ExtraModel {
     ExtraModel {
         name: row.name.clone(),
@@ -248,17 +247,17 @@ fn has_channel(file: &Config, name: &str) -> bool {
     file.channels.iter().any(|channel| channel.name == name)
 }
 
-/// A handle on the channels and prices that hold now; clones share them.
+/// A handle on the channels and prices in effect; clones share them.
 #[derive(Clone)]
 pub struct ReloadableHandle(Arc<RwLock<Arc<Reloadable>>>);
 
 impl ReloadableHandle {
-    /// A handle on the channels and prices read at start.
+    /// A handle on the channels and prices that were read at start.
     pub fn new(reloadable: Reloadable) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(reloadable))))
     }
 
-    /// The channels and prices that hold now. A request takes them once and keeps them to its end.
+    /// The channels and prices in effect. A request takes them once and keeps them until it ends.
     pub fn current(&self) -> Arc<Reloadable> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }

@@ -1,4 +1,4 @@
-//! Every path of the API, and the service that answers requests: chats directly, everything else through axum's router.
+//! Every path of the API, and the service that handles requests: chats directly, everything else through axum's router.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use crate::state::App;
 
 /// The gateway's HTTP service.
 ///
-/// Chats, which most requests are, bypass axum's router: it boxes and clones a request and puts it into maps so often that a
-/// plain chat took 6 % more CPU time.
+/// Chats, which most requests are, bypass axum's router: it boxes and clones requests and fills maps so often that a plain chat needed 6 % more CPU
+/// time.
 #[derive(Clone)]
 pub struct GatewayService {
     app: Arc<App>,
@@ -40,7 +40,7 @@ pub struct GatewayService {
 }
 
 impl GatewayService {
-    /// The service of `app` on a listener of this role; `others` are the routes of what is not the client API.
+    /// The service of `app` on a listener of this role; `others` are the routes outside the client API.
     pub fn new(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Self {
         Self {
             app: Arc::clone(app),
@@ -50,7 +50,7 @@ impl GatewayService {
         }
     }
 
-    /// The service of `metrics.listen`: metrics without a key, and health checks.
+    /// The service of `metrics.listen`: health checks, and metrics without a key.
     pub fn for_operations(app: &Arc<App>) -> Self {
         Self {
             app: Arc::clone(app),
@@ -130,7 +130,7 @@ fn collapse_slashes(uri: &Uri) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// All routes of a listener, with tracing around them.
+/// All routes of a listener, wrapped by tracing.
 fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Router {
     let key_balance = get(balance::key_balance).options(balance::preflight);
     let user_balance = get(balance::user_balance).options(balance::preflight);
@@ -176,7 +176,7 @@ fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Route
         // Admin API, portal, sign-in, their pages, documentation: `routes` of tollgate-admin
         .merge(others);
     let routes = match role {
-        // Whether this listener is on loopback is not known here.
+        // The router does not know whether this listener is on loopback, so metrics need the key.
         ListenerRole::Operators => routes.route("/metrics", get(health::keyed_metrics)),
         _ => routes.route("/metrics", get(health::metrics)),
     };

@@ -1,4 +1,4 @@
-//! The shared state of the running gateway: built once at start, handed out as the parts that each job needs.
+//! The shared state of the running gateway: built once at start, and passed to each part of the program as the fields that it needs.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -42,51 +42,51 @@ use crate::tasks::pool::WorkerPool;
 use crate::tasks::record_cache::RecordCache;
 use crate::webhooks::deliver::{WebhookParts, WebhookSender};
 
-/// The running gateway. Only the router, the handlers and start-up know all of it.
+/// The running gateway. Only the router, the handlers and start-up use the complete struct.
 pub struct App {
     /// The configuration at start.
     pub config: Config,
     /// Prefix of the links that clients get, without a slash at its end.
     pub public_url: String,
-    /// Prefix of the links to the console, without a slash at its end: the same without `admin.listen`.
+    /// Prefix of the links to the console, without a slash at its end; equal to `public_url` without `admin.listen`.
     pub console_url: String,
     /// Users, keys, tasks, money.
     pub store: Store,
     /// Results, uploads and input images.
     pub files: FileStorage,
-    /// The only HTTP client for requests to the outside.
+    /// The only HTTP client for requests to other servers.
     pub egress: egress::Client,
-    /// API keys.
+    /// Authenticates API keys.
     pub auth: Arc<Authenticator>,
     /// Rate limits.
     pub limits: RateLimiter,
-    /// What nodes share and may lose; `None` without `limits.redis_url`.
+    /// The connection to Redis, for state that nodes share and may lose; `None` without `limits.redis_url`.
     pub redis: Option<Arc<RedisClient>>,
-    /// What it shares with the other nodes; `None` without Redis, or if this node is alone.
+    /// Shares channel state with the other nodes; `None` without Redis, or if this node is alone.
     pub links: Option<NodeLinks>,
-    /// Memory for request bodies.
+    /// The memory budget of request bodies.
     pub body_budget: BodyBudget,
     /// Prometheus metrics.
     pub metrics: Arc<Metrics>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
-    /// Keeps them what file and database say.
+    /// Applies changes of file and database to `reloadable`.
     pub config_sync: Arc<ConfigSync>,
-    /// Says what this node is, and compares it with the others.
+    /// Records this node's version and settings, and compares them with those of the other nodes.
     pub peers: Arc<Peers>,
-    /// Why this node must not be used, if so.
+    /// Whether this node may be used, and why not.
     pub readiness: Arc<Readiness>,
     /// The nodes that are alive.
     pub live_nodes: Arc<LiveNodes>,
-    /// Task records as they were last sent.
+    /// Cached task records, as they were last sent.
     pub record_cache: RecordCache,
-    /// What tracing requests works with.
+    /// The state that tracing requests needs.
     pub trace: Arc<TraceContext>,
-    /// What chats work with.
+    /// The state that chats need.
     pub chat: Arc<ChatContext>,
-    /// What tasks work with.
+    /// The state that tasks need.
     pub tasks: Arc<TaskContext>,
     /// The workers of this process.
     pub pool: Arc<WorkerPool>,
@@ -94,27 +94,27 @@ pub struct App {
     pub webhooks: Arc<WebhookSender>,
     /// This node's heartbeat in the database.
     pub heartbeat: Arc<Heartbeat>,
-    /// Shows what happens to those who watch.
+    /// Sends events to the watchers of the live tail.
     pub tail: Arc<TailHub>,
-    /// Cancelled when the gateway is told to stop.
+    /// Cancelled when the gateway is requested to stop.
     pub stopping: CancellationToken,
     /// Work that shutdown waits for after the last connection has ended.
     pub closing: TaskTracker,
-    /// The OpenAPI document as JSON text, made at the first request for it.
+    /// The OpenAPI document as JSON text, generated at the first request for it.
     pub openapi: OnceLock<String>,
-    /// Authenticates the operator.
+    /// The key of the operator.
     pub admin_key: Secret,
-    /// Signs in admins and users, if it is configured.
+    /// Signs in admins and users; `None` if no OpenID provider is configured.
     pub oidc: Option<Arc<OidcProvider>>,
     /// Hashes the passwords of admins.
     pub passwords: PasswordHasher,
-    /// Whether `/metrics` needs no key: only on a loopback address.
+    /// Whether `/metrics` is served without a key: only on a loopback address.
     pub metrics_public: bool,
 }
 
 impl App {
-    /// Builds the gateway that listens on `address`, and for operators on `admin_address` if they have a listener of their own.
-    /// `fingerprint_of` tells configurations apart that nodes should have in common.
+    /// Builds the gateway that listens on `address`, and on `admin_address` if operators have a separate listener. `fingerprint_of` returns a hash of
+    /// a configuration, for comparing nodes.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -253,7 +253,7 @@ fn rate_limiter(
     }
 }
 
-/// The parts that several jobs share, while the gateway is built.
+/// Values that several parts need while the gateway is built.
 struct Shared {
     store: Store,
     files: FileStorage,
@@ -270,7 +270,7 @@ struct Shared {
     webhook_due: Arc<Notify>,
     /// This process's name in the database.
     node: String,
-    /// Of all processes on the database.
+    /// The live processes on the database.
     live_nodes: Arc<LiveNodes>,
     readiness: Arc<Readiness>,
 }

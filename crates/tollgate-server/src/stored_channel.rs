@@ -8,20 +8,20 @@ use tollgate_upstream::Channel;
 
 use crate::provider_keys::StoredKey;
 
-/// The member of a row that has the keys.
+/// The member of a row with the keys.
 const API_KEYS: &str = "api_keys";
 
-/// A channel as a row of the database has it.
+/// A channel in a row of the database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredChannel {
-    /// Everything but name and keys.
+    /// All settings except name and keys.
     pub settings: Map<String, Value>,
-    /// In the order of the channel.
+    /// The keys, in the channel's order.
     pub keys: Vec<StoredKey>,
 }
 
 impl StoredChannel {
-    /// The channel of a row.
+    /// Reads the channel from a row's body.
     pub fn from_row(body: &Value) -> Self {
         let mut settings = body.as_object().cloned().unwrap_or_default();
         let keys = settings.remove(API_KEYS).unwrap_or_default();
@@ -31,14 +31,14 @@ impl StoredChannel {
         }
     }
 
-    /// The row's body.
+    /// Returns the row's body.
     pub fn to_row(&self) -> Value {
         let mut body = self.settings.clone();
         body.insert(API_KEYS.to_owned(), json!(self.keys));
         Value::Object(body)
     }
 
-    /// The channel without its keys, for showing it. One that a later version wrote is shown as far as this one knows it.
+    /// The channel without its keys, for showing it. If a later version wrote it, settings that this version does not know are left out.
     pub fn without_keys(&self, name: &str) -> Channel {
         let unknown = || Channel {
             name: name.to_owned(),
@@ -53,10 +53,10 @@ impl StoredChannel {
         channel_from_json(name, &self.settings).unwrap_or_else(|_| unknown())
     }
 
-    /// The channel with its keys, checked as those of the file are.
+    /// The channel with its keys, checked by the same code as channels of the file.
     ///
     /// # Errors
-    /// The setting that is not possible, or the key that this node does not have.
+    /// The setting that is invalid, or the key that this node cannot read.
     pub fn to_channel(
         &self,
         name: &str,

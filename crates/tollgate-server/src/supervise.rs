@@ -1,4 +1,4 @@
-//! Background loops of the process: one that ends or panics is restarted, and says so in the log and the metrics.
+//! Runs background loops: a loop that ends or panics is restarted, which is logged and counted in the metrics.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,17 +10,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 
-/// Pause before a restart; doubled while the loop keeps ending.
+/// Pause before a restart; doubled as long as the loop keeps ending.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
-/// A loop that ran this long starts again with the first pause.
+/// If a loop ran this long, its next restart has the first pause again.
 const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 /// Starts a loop.
 type Start<'a> = dyn Fn() -> BoxFuture<'static, ()> + Send + Sync + 'a;
 
-/// Runs a loop until it returns after `stop` has fired; before that, and whenever it panics, it is started again. Dropping the
-/// future stops the loop.
+/// Runs a loop until it returns after `stop` has fired; if it returns before that, or panics, it is restarted. Dropping the future stops the loop.
 pub fn run_forever<'a, Loop>(
     name: &'static str,
     metrics: Arc<Metrics>,
@@ -30,7 +29,7 @@ pub fn run_forever<'a, Loop>(
 where
     Loop: Future<Output = ()> + Send + 'static,
 {
-    // Behind pointers: the code below is compiled once, not once for each loop.
+    // Boxed: the code below is compiled once, not once for each loop.
     let start = Box::new(move || Box::pin(start()) as BoxFuture<'static, ()>);
     Box::pin(restart_forever(name, metrics, stop, start))
 }
@@ -88,7 +87,7 @@ mod tests {
                     match start {
                         0 => std::panic::resume_unwind(Box::new("a defect")),
                         1 => {}
-                        // One that panics while it is told to stop is restarted too: its work must end in order.
+                        // A loop that panics after `stop` has fired is restarted too, so that it can end its work properly.
                         2 => {
                             stop.cancel();
                             std::panic::resume_unwind(Box::new("another"))

@@ -1,4 +1,4 @@
-//! The live tail of this node: while anybody watches, one loop reads the events of all nodes from the database and sends them to all watchers.
+//! The live tail of this node: while there are watchers, one loop reads the events of all nodes from the database and sends them to all watchers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use crate::spawn::spawn_detached;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Rows of a source that are read at a time.
 const ROWS: usize = 500;
-/// How long every node records events after it was asked to, and how often it is asked.
+/// How long every node records events after a request to do so, and how often the request is repeated.
 const WATCH: Millis = 60 * SECOND;
 const WATCH_INTERVAL: Duration = Duration::from_secs(15);
-/// How long the loop goes on without watchers, so that one that comes back misses nothing.
+/// How long the loop continues without watchers, so that a watcher that reconnects misses nothing.
 const IDLE: Duration = Duration::from_secs(30);
-/// Reads that a watcher may be behind before it is cut off: 16 seconds.
+/// Reads that a watcher may be behind before it is disconnected: 16 seconds.
 const CAPACITY: usize = 64;
 
-/// An event as it is sent.
+/// An event of the live tail.
 #[derive(Debug)]
 pub struct TailItem {
-    /// Whether it is of a task; else of a chat.
+    /// Whether it is an event of a task; else it is one of a chat.
     pub is_task: bool,
     /// The event as JSON.
     pub data: Value,
@@ -38,17 +38,17 @@ pub struct TailItem {
 /// The events of one read.
 #[derive(Debug, Default)]
 pub struct TailRead {
-    /// In the order of each node.
+    /// The events; those of one node are in order.
     pub items: Vec<TailItem>,
     /// Events that are missing because there were too many.
     pub omitted: i64,
 }
 
-/// What a new watcher gets.
+/// The events for a new watcher.
 pub struct Subscription {
-    /// What happened since the position that it asked for. `None` if that is too long ago.
+    /// Events since the requested position. `None` if that position is too old.
     pub missed: Option<TailRead>,
-    /// What happens from now on.
+    /// Receives further events.
     pub reads: broadcast::Receiver<Arc<TailRead>>,
 }
 
@@ -57,13 +57,13 @@ pub struct TailHub {
     store: Store,
     clock: Arc<dyn Clock>,
     state: Mutex<Option<Running>>,
-    /// Held while the loop is started.
+    /// Locked while the loop is started.
     starting: tokio::sync::Mutex<()>,
 }
 
 struct Running {
     sender: broadcast::Sender<Arc<TailRead>>,
-    /// Behind everything that was sent.
+    /// The position after all events that were sent.
     position: TailPosition,
 }
 
@@ -78,7 +78,7 @@ impl TailHub {
         }
     }
 
-    /// Events from now on, or from the position `after` on.
+    /// Subscribes to events from now on, or from the position `after` on.
     ///
     /// # Errors
     /// The database's.
@@ -99,7 +99,7 @@ impl TailHub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A receiver of what is read from now on, and the position where that begins. Starts the loop if it does not run.
+    /// A receiver of further events, and the position at which they begin. Starts the loop if it does not run.
     async fn receiver(
         self: &Arc<Self>,
     ) -> Result<(broadcast::Receiver<Arc<TailRead>>, TailPosition), StoreError> {
@@ -119,7 +119,7 @@ impl TailHub {
         Ok((receiver, position))
     }
 
-    /// What is behind `after` and not behind `until`.
+    /// Reads the events after `after` up to `until`.
     async fn read_between(
         &self,
         mut after: TailPosition,
@@ -138,7 +138,7 @@ impl TailHub {
         }
     }
 
-    /// Reads until nobody has watched for a while.
+    /// Reads and sends events until there have been no watchers for a while.
     async fn run(self: Arc<Self>) {
         let (mut last_watch, mut last_watcher) = (Instant::now(), Instant::now());
         loop {
@@ -175,14 +175,14 @@ impl TailHub {
             }
             running.position = position;
             if !read.items.is_empty() || read.omitted > 0 {
-                // Without receivers nobody misses it.
+                // If there are no receivers, nobody needs the events.
                 let _ = running.sender.send(Arc::new(read));
             }
         }
     }
 }
 
-/// Adds the events of a row behind `position` and, with `until`, not behind that. Moves the position behind the row.
+/// Adds the events of a row that are after `position` and, with `until`, not after that. Moves the position to the end of the row.
 fn add_events(
     row: &TailRow,
     position: &mut TailPosition,

@@ -12,9 +12,9 @@ use crate::cluster::live_nodes::LiveNodes;
 
 /// Time between two roll-ups. Reports also read what is not rolled up yet.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Time between two looks for sums to which a node of an older version did not add.
+/// Time between two searches for sums to which a node of an older version did not add.
 const REPAIR_INTERVAL: Duration = Duration::from_mins(10);
-/// How far back these looks go, in milliseconds: after a start, and later.
+/// How far back these searches go, in milliseconds: the first one after a start, and later ones.
 const REPAIRED_AT_START: i64 = 31 * DAY;
 const REPAIRED_LATER: i64 = DAY;
 

@@ -1,4 +1,4 @@
-//! Whether an audio file has its end, which a transfer that was cut off lacks.
+//! Checks whether an audio file is complete: a transfer that was cut off lacks its end.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -17,8 +17,8 @@ const BITRATES: [[u64; 15]; 2] = [
 /// Hz of MPEG 1 by index.
 const SAMPLE_RATES: [u64; 3] = [44_100, 48_000, 32_000];
 
-/// Whether a WAV file of `bytes` bytes has all that its header announces. Writers that did not know the size announce
-/// none, or the largest.
+/// Whether a WAV file of `bytes` bytes has all bytes that its header announces. Writers that did not know the size announce none, or the largest;
+/// such files count as complete.
 pub(super) fn is_complete_wav(file: &mut File, bytes: u64) -> io::Result<bool> {
     let mut head = [0; 8];
     file.seek(SeekFrom::Start(0))?;
@@ -27,7 +27,7 @@ pub(super) fn is_complete_wav(file: &mut File, bytes: u64) -> io::Result<bool> {
     Ok(size >= i32::MAX as u32 || u64::from(size) + 8 <= bytes)
 }
 
-/// Whether the last frame of an MP3 file of `bytes` bytes is complete. What is no frame of layer III ends the search: tags at the end
+/// Whether the last frame of an MP3 file of `bytes` bytes is complete. The check stops at data that is no frame of layer III, such as tags at the end
 /// of the file.
 pub(super) fn is_complete_mp3(file: &mut File, bytes: u64) -> io::Result<bool> {
     let mut file = BufReader::new(file);
@@ -60,7 +60,7 @@ fn id3_len(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     })
 }
 
-/// The length in bytes of a frame of layer III with that header. `None` if it is none, or does not say.
+/// The length in bytes of a frame of layer III with that header. `None` if it is not the header of such a frame, or does not state the length.
 fn frame_len(head: [u8; 4]) -> Option<u64> {
     let [0xff, version, rates, _] = head else {
         return None;
@@ -68,7 +68,7 @@ fn frame_len(head: [u8; 4]) -> Option<u64> {
     if version & 0xe6 != 0xe2 {
         return None;
     }
-    // MPEG 1, 2 and 2.5: each has half of the sample rate of the one before.
+    // The sample rate of MPEG 2 is half of that of MPEG 1, and that of MPEG 2.5 is half of that of MPEG 2.
     let (table, halved, samples) = match version >> 3 & 3 {
         3 => (0, 0, 144),
         2 => (1, 1, 72),

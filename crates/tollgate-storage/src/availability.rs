@@ -1,5 +1,5 @@
-//! Whether our own storage takes writes. A full disk or a lack of file descriptors is our fault, never the provider's: results
-//! wait for it, and no provider is called before a probe succeeds.
+//! Whether the gateway's own storage accepts writes. A full disk or a lack of file descriptors is the gateway's problem, never the provider's:
+//! results wait until the storage accepts them, and no provider is called before a probe succeeds.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use crate::files::FileStorage;
 
-/// First pause before a failed write is tried again; doubled each time up to [`MAX_PAUSE`].
+/// First pause before a failed write is retried; doubled each time up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Shortest time between two probes of a storage that fails.
+/// Shortest time between two probes of a storage that does not accept writes.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The pauses of one write that is repeated until the storage takes it.
+/// The pauses of one write that is retried until the storage accepts it.
 #[derive(Debug)]
 pub struct StorageBackoff {
     pause: Duration,
@@ -35,8 +35,7 @@ impl FileStorage {
         }
     }
 
-    /// Whether files can be written. Costs nothing until a write has failed; from then on it is probed, at most once a
-    /// second.
+    /// Whether files can be written. This costs nothing until a write has failed; from then on the storage is probed, at most once a second.
     pub async fn is_available(&self) -> bool {
         if self.is_space_low() {
             return false;
@@ -59,8 +58,8 @@ impl FileStorage {
         is_writable
     }
 
-    /// Whether less of the disk is free than the reserve; the disk is looked at once a second at most. The reserve is for what is
-    /// under way, and for the database, which often has the same disk.
+    /// Whether the free space of the disk is below the reserve; the free space is read at most once a second. The reserve is for writes in progress,
+    /// and for the database, which is often on the same disk.
     fn is_space_low(&self) -> bool {
         if self.reserve == 0 {
             return false;
@@ -90,8 +89,8 @@ impl FileStorage {
         space.is_low
     }
 
-    /// Records `error` of a write and returns when the write is worth another try: after a growing pause, and not before a probe
-    /// succeeds. The caller bounds the time.
+    /// Records the `error` of a write and returns when the write can be retried: after a growing pause, and not before a probe succeeds. The caller
+    /// limits the total time.
     pub async fn wait_until_available(&self, error: &io::Error, backoff: &mut StorageBackoff) {
         self.record_write_error(error);
         loop {

@@ -1,4 +1,4 @@
-//! The data directory: readable by its owner only, locked by one server at a time; the admin key in it.
+//! The data directory: readable by its owner only, and locked by one server at a time. It contains the admin key.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::Write as _;
@@ -28,12 +28,11 @@ pub struct Lock {
     _file: File,
 }
 
-/// How long [`lock_with_retry`] tries: a process that was killed while it started another program leaves the lock to that one
-/// for a moment.
+/// How long [`lock_with_retry`] retries: if a process is killed while it starts another program, that program keeps the lock for a moment.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3);
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
-/// Takes the lock, tried again for a few seconds while another process has the lock.
+/// Takes the lock; retries for a few seconds while another process has it.
 ///
 /// # Errors
 /// A sentence for the operator.

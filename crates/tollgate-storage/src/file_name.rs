@@ -9,14 +9,14 @@ const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const EXPIRY_DIGITS: usize = 7;
 const RANDOM_DIGITS: usize = 26;
 
-/// What the name of a file says about it.
+/// What a file's name tells about the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameStatus {
-    /// It is not a name that `generate` makes.
+    /// The name does not have the format of names that `generate` returns.
     Invalid,
     /// The file has expired.
     Expired,
-    /// The file exists until it expires.
+    /// The file exists until it expires, unless it was deleted earlier.
     Valid {
         /// In Unix seconds.
         expires_at: i64,
@@ -44,7 +44,7 @@ pub fn parse(name: &str, now: Millis) -> NameStatus {
     }
 }
 
-/// A new name for a file that expires at `expires_at` (Unix seconds).
+/// Returns a new name for a file that expires at `expires_at` (Unix seconds).
 pub(super) fn generate(expires_at: i64, extension: &str) -> String {
     let expires_at = expires_at.clamp(0, (1 << (5 * EXPIRY_DIGITS)) - 1);
     let mut name = String::with_capacity(40);

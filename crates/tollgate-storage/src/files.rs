@@ -1,7 +1,7 @@
-//! The storage of results, uploads and task inputs, as files whose names contain their expiry: serving one needs no database.
+//! Stores results, uploads and task inputs as files whose names contain their expiry, so that serving one needs no database.
 //!
-//! A file is written to a temporary one on this machine's disk and checked there. Then it appears under its name, complete, or not
-//! at all. Callers do not know where the files are kept.
+//! A file is first written to a temporary file on this machine's disk and checked there. Then it becomes visible under its name, complete, or not at
+//! all. Callers do not depend on where the files are stored.
 
 use std::io::{self, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -24,47 +24,47 @@ use crate::pending_file::PendingFile;
 pub use crate::pending_file::Visibility;
 use crate::s3::{ObjectReader, S3Storage};
 
-/// Bytes of memory that a file takes while it is written.
+/// Bytes of memory that the gateway uses for a file while it is written.
 const WRITE_BUFFER: usize = 128 * 1024;
 /// Bytes that a probe of the storage writes.
 const PROBE_BYTES: usize = 64 * 1024;
 /// Temporary files older than this were left by a crash and are deleted.
 const TEMPORARY_TTL: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of a file that are read at once: no more of it is in memory while it is served.
+/// Bytes of a file that are read at once, which limits the memory for a file that is served.
 const READ_CHUNK: usize = 128 * 1024;
 
-/// Where files are kept, and the address under which the public ones are served.
+/// Where files are stored, and the URL prefix under which public files are served.
 #[derive(Debug, Clone)]
 pub struct FileStorage {
     /// Folder of files that are being written.
     temporary: PathBuf,
     backend: Backend,
     serve: ServeMode,
-    /// Without a slash at its end.
+    /// The prefix of links, without a slash at its end.
     public_url: String,
     /// Bytes of the disk that are kept free.
     pub(super) reserve: u64,
     pub(super) availability: Arc<Availability>,
 }
 
-/// Where finished files are.
+/// Where finished files are stored.
 #[derive(Debug, Clone)]
 enum Backend {
     Folder(LocalFolder),
     S3(S3Storage),
 }
 
-/// What a stored file is opened for.
+/// The purpose for which a stored file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// All of it is read.
+    /// To read the complete file.
     Complete,
-    /// A part of it is read, or only its size.
+    /// To read a part of the file, or only its size.
     Partial,
 }
 
 impl FileStorage {
-    /// The storage that `config` names. Links to public files begin with `public_url`; requests to S3 are made by `egress`.
+    /// Opens the storage that `config` names. Links to public files begin with `public_url`; requests to S3 are sent by `egress`.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -118,7 +118,7 @@ impl FileStorage {
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
-    /// Begins a file that expires at `expires_at` (Unix seconds). It is not visible before [`FileWriter::finish`].
+    /// Creates a file that expires at `expires_at` (Unix seconds). It is not visible before [`FileWriter::finish`].
     pub async fn create(
         &self,
         visibility: Visibility,
@@ -179,7 +179,7 @@ impl FileStorage {
         Ok(OpenFile { source })
     }
 
-    /// The file of that name on this machine's disk, for work that reads it more than once.
+    /// Returns the file of that name on this machine's disk, for work that reads it more than once.
     ///
     /// # Errors
     /// `NotFound` if there is no such file, it has expired, or the name is not one of this storage.
@@ -202,7 +202,7 @@ impl FileStorage {
                 }
             }
             Backend::S3(s3) => {
-                // Deleted with this, also if the download is given up.
+                // The copy is deleted when this value is dropped, also if the download is cancelled.
                 let copy = LocalCopy {
                     path: self.temporary.join(id::short_id("copy-")),
                     is_temporary: true,
@@ -236,7 +236,7 @@ impl FileStorage {
         format!("{}/files/{name}", self.public_url)
     }
 
-    /// The file name in `url`. `None` unless `url` is exactly a link that [`FileStorage::url`] makes.
+    /// The file name in `url`. `None` unless `url` is exactly a link that [`FileStorage::url`] returns.
     pub fn own_name(&self, url: &str) -> Option<String> {
         let name = url
             .strip_prefix(self.public_url.as_str())?
@@ -249,8 +249,8 @@ impl FileStorage {
         self.serve == ServeMode::Redirect && matches!(self.backend, Backend::S3(_))
     }
 
-    /// The link of the bucket to redirect a client to, which is valid for minutes and at most for `seconds_left`. `None` if files
-    /// are served by the gateway. `is_get` says whether it is for `GET` or `HEAD`.
+    /// The link of the bucket to redirect a client to, which is valid for minutes and at most for `seconds_left`. `None` if the gateway itself serves
+    /// files. The link is for `GET` if `is_get`, else for `HEAD`.
     pub fn redirect_link(
         &self,
         name: &str,
@@ -263,8 +263,8 @@ impl FileStorage {
         }
     }
 
-    /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty one still can. With S3, also that the
-    /// bucket takes an object and deletes it.
+    /// Checks that a file of 64 KiB can be written and synced to disk: on a full disk an empty file can still be written. With S3, also checks that
+    /// an object can be stored in the bucket and deleted.
     pub async fn check_writable(&self) -> io::Result<()> {
         let probe = self.temporary.join(id::short_id("probe-"));
         let probed = tokio::task::spawn_blocking(move || {
@@ -282,8 +282,8 @@ impl FileStorage {
         }
     }
 
-    /// Deletes expired files of this node's folder, which other nodes may not see, and what a crash left a day ago; the expired
-    /// objects of the bucket only if `and_objects`, since one node is enough for these.
+    /// Deletes expired files in this node's folder, which other nodes may not see, and temporary files that a crash left a day ago. Deletes the
+    /// expired objects of the bucket only if `and_objects`, since it is enough that one node does so.
     pub async fn delete_expired(&self, now: Millis, and_objects: bool) {
         let warn = |error: io::Error| tracing::warn!(%error, "cannot delete expired files");
         let temporary = self.temporary.clone();
@@ -309,7 +309,7 @@ impl FileStorage {
     }
 }
 
-/// Checks that the bucket at `location` takes an object and deletes it. Uses no folder.
+/// Checks that an object can be stored in the bucket at `location` and deleted. Uses no folder.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -348,7 +348,7 @@ impl OpenFile {
         }
     }
 
-    /// The `len` bytes from `first` on, as they are read.
+    /// Returns the `len` bytes from `first` on as a stream.
     pub async fn into_stream(
         self,
         first: u64,
@@ -372,16 +372,16 @@ impl OpenFile {
     }
 }
 
-/// A file on this machine's disk that stays there for as long as this exists.
+/// A file on this machine's disk that is not deleted as long as this value exists.
 #[derive(Debug)]
 pub struct LocalCopy {
     path: PathBuf,
-    /// Whether the file is deleted with this.
+    /// Whether the file is deleted when this value is dropped.
     is_temporary: bool,
 }
 
 impl LocalCopy {
-    /// Where it is.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -395,7 +395,7 @@ impl Drop for LocalCopy {
     }
 }
 
-/// A file that is being written. If it is dropped before [`FileWriter::finish`], nothing remains of it.
+/// A file that is being written. If this value is dropped before [`FileWriter::finish`], the file is deleted.
 #[derive(Debug)]
 pub struct FileWriter {
     file: File,
@@ -411,11 +411,11 @@ impl FileWriter {
         self.file.write_all(bytes).await
     }
 
-    /// Appends `bytes` and hands them to the operating system. After an error the call may be repeated with the same bytes: what a
-    /// failed one wrote is overwritten. Not to be mixed with the other ways of writing.
+    /// Appends `bytes` and hands them to the operating system. After an error the call may be repeated with the same bytes: they overwrite what the
+    /// failed call wrote. Do not mix this with the other methods that write.
     pub async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let position = io::SeekFrom::Start(self.written);
-        // The error of an earlier write may be reported only here: it was reported once already.
+        // Seeking may report the error of an earlier write, which was already reported: seek again.
         if self.file.seek(position).await.is_err() {
             self.file.seek(position).await?;
         }
@@ -425,7 +425,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// The file as an [`AsyncWrite`].
+    /// Returns the file as an [`AsyncWrite`].
     pub fn writer(&mut self) -> &mut (impl AsyncWrite + Unpin + Send + use<>) {
         &mut self.file
     }
@@ -450,7 +450,7 @@ impl FileWriter {
         Ok(name)
     }
 
-    /// Keeps the file on this machine only, without a name: it is deleted with the result.
+    /// Keeps the file on this machine only, without a name: it is deleted when the returned value is dropped.
     pub async fn finish_locally(mut self) -> io::Result<LocalCopy> {
         self.file.flush().await?;
         let pending = self.pending.take().ok_or(io::ErrorKind::NotFound)?;

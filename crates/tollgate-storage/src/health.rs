@@ -1,11 +1,11 @@
-//! What is known of the storage: whether writes fail, and whether its disk is nearly full.
+//! The state of the storage: whether writes fail, and whether its disk is nearly full.
 
 use std::sync::atomic::AtomicBool;
 
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// What is known about the storage: shared by everything that writes to it.
+/// The state of the storage, shared by everything that writes to it.
 #[derive(Debug, Default)]
 pub(super) struct Availability {
     pub(super) is_failing: AtomicBool,
@@ -14,7 +14,7 @@ pub(super) struct Availability {
     pub(super) space: std::sync::Mutex<FreeSpace>,
 }
 
-/// What is known about the disk.
+/// The result of the last check of the disk's free space.
 #[derive(Debug, Default)]
 pub(super) struct FreeSpace {
     pub(super) looked_at: Option<Instant>,

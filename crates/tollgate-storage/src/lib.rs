@@ -1,7 +1,7 @@
-//! The data directory, and the storage of files in a folder or in S3: stored files, their names and types.
+//! The data directory, and the storage of files in a folder or in S3: reading, writing and deleting them, their names and types.
 //!
-//! What S3 takes is behind pointers (`s3`): an async function is compiled where it is awaited, and this code is not worth the
-//! optimisation of the crate that awaits it.
+//! The futures of `s3` are boxed: an async function is compiled in the crate that awaits it, and this code does not need the optimisation of that
+//! crate.
 
 mod audio_end;
 pub mod availability;

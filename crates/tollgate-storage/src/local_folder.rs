@@ -1,4 +1,4 @@
-//! Files in a folder of this machine, in one folder per hour of expiry: what has expired is deleted by folders.
+//! Stores files in a folder of this machine, in one subfolder per hour of expiry, so that expired files are deleted by subfolder.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -11,10 +11,10 @@ use tollgate_core::crash;
 use crate::file_name::{self, NameStatus};
 use crate::pending_file::{PendingFile, Visibility};
 
-/// Seconds of expiry that share one folder.
+/// Seconds of expiry time that share one subfolder.
 const HOUR_S: i64 = 3600;
 
-/// The folder with the public and the private files.
+/// The folder of the public and the private files.
 #[derive(Debug, Clone)]
 pub(super) struct LocalFolder {
     root: PathBuf,
@@ -31,12 +31,12 @@ impl LocalFolder {
         })
     }
 
-    /// Where the file of that name is, if there is one. `expires_at` is in Unix seconds.
+    /// The path of the file of that name, whether or not it exists. `expires_at` is in Unix seconds.
     pub(super) fn path(&self, visibility: Visibility, expires_at: i64, name: &str) -> PathBuf {
         self.hour_folder(visibility, expires_at).join(name)
     }
 
-    /// Syncs `file` to disk, then moves it to its name. After an error the call may be repeated.
+    /// Syncs `file` to disk, then renames it to its final name. After an error the call may be repeated.
     pub(super) async fn publish(&self, file: &File, pending: &PendingFile) -> io::Result<()> {
         file.sync_all().await?;
         let folder = self.hour_folder(pending.visibility, pending.expires_at);
@@ -45,7 +45,7 @@ impl LocalFolder {
         crash::point("blob.before_rename");
         let moved = tokio::task::spawn_blocking(move || {
             create_folder(&folder)?;
-            // Of a call that is repeated, the renaming may have succeeded.
+            // If the call is repeated, the renaming may have succeeded before.
             if temporary.exists() || !visible.exists() {
                 std::fs::rename(&temporary, visible)?;
             }

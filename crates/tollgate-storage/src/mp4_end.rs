@@ -1,19 +1,19 @@
-//! Whether an MP4 file ends where its own index says (ISO/IEC 14496-12).
+//! Checks whether an MP4 file is complete according to its own index (ISO/IEC 14496-12).
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use super::file_head::read_up_to;
 
-/// Bytes of an index that is read: that of an hour of video has fewer.
+/// Bytes of an index up to which it is read; the index of an hour of video is smaller.
 const MAX_INDEX: u64 = 16 * 1_048_576;
-/// How deep the places of frames are.
+/// How many levels deep the boxes with frame offsets are nested.
 const MAX_DEPTH: u32 = 4;
-/// Boxes that hold the boxes with the places of the frames.
+/// Boxes that contain the boxes with the offsets of the frames.
 const CONTAINERS: [&[u8; 4]; 4] = [b"trak", b"mdia", b"minf", b"stbl"];
 
-/// Checks the boxes: they must fill the file exactly; the index (`moov` or `moof`) and the frames (`mdat`) must be among them, and
-/// no frame that the index names may begin behind the end.
+/// Checks the boxes: they must fill the file exactly; the index (`moov` or `moof`) and the frames (`mdat`) must be among them, and no frame offset in
+/// the index may be beyond the end of the file.
 ///
 /// # Errors
 /// The end of a sentence that begins with "the result".
@@ -51,7 +51,8 @@ pub(super) fn check_boxes(file: &mut File, bytes: u64) -> Result<(), String> {
     }
 }
 
-/// The name of a box, the length of its header, and its size with that; `left` bytes of the file are left. `None` if it is cut.
+/// The name of a box, the length of its header, and the box's size including the header; `left` bytes of the file follow from its start. `None` if
+/// the header is incomplete.
 fn read_header(head: &[u8], left: u64) -> Option<([u8; 4], u64, u64)> {
     let name: [u8; 4] = head.get(4..8)?.try_into().ok()?;
     let size = u32::from_be_bytes(head.get(..4)?.try_into().ok()?);
@@ -66,8 +67,8 @@ fn read_header(head: &[u8], left: u64) -> Option<([u8; 4], u64, u64)> {
     })
 }
 
-/// The last place in the file that the boxes in `boxes` name as the beginning of frames; 0 if they name none. Containers are looked
-/// into down to `depth` levels.
+/// The largest frame offset, from the start of the file, in the boxes in `boxes`; 0 if they have none. Containers are searched down to `depth`
+/// levels.
 fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
     let mut last = 0;
     while let Some((name, header, size)) = read_header(boxes, boxes.len() as u64) {
@@ -84,7 +85,7 @@ fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
     last
 }
 
-/// The largest of the places of `N` bytes in a box of places: a version, flags, their number, and then they.
+/// The largest offset in a box of offsets with `N` bytes each. The box begins with a version, flags and the number of offsets.
 fn offsets<const N: usize>(content: &[u8]) -> u64 {
     let offsets = content.get(8..).unwrap_or_default().chunks_exact(N);
     let numbers = offsets.map(|offset| offset.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
@@ -100,7 +101,7 @@ mod tests {
         [&size.to_be_bytes(), &name[..], content].concat()
     }
 
-    /// An index whose frames begin at these places.
+    /// An index with these frame offsets.
     fn index(offsets: &[u32]) -> Vec<u8> {
         let mut table = [0, offsets.len() as u32].map(u32::to_be_bytes).concat();
         table.extend(offsets.iter().flat_map(|offset| offset.to_be_bytes()));

@@ -1,4 +1,4 @@
-//! File types: recognizes images, videos and audio by their first bytes, and checks results for the task's kind.
+//! File types: recognises images, videos and audio by their first bytes, and checks that a result's type is one of the task's kind.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek};
@@ -45,9 +45,8 @@ pub fn media_type(extension: &str) -> Option<&'static str> {
     found.map(|t| t.media_type)
 }
 
-/// Recognizes a result of a task of that kind, and checks that the file is complete as far as that shows without decoding
-/// it. A video task's second result may be an image, the last frame: `earlier_results` is the number of results before this
-/// one.
+/// Recognises the type of a result of a task of that kind, and checks that the file is complete as far as that is possible without decoding it. A
+/// video task's second result may be an image, the last frame: `earlier_results` is the number of results before this one.
 ///
 /// # Errors
 /// The end of a sentence that begins with "the result".
@@ -131,7 +130,7 @@ fn recognize_audio(head: &[u8]) -> Option<FileType> {
         [b'O', b'g', b'g', b'S', ..] => Some(OGG),
         [b'f', b'L', b'a', b'C', ..] => Some(FLAC),
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some(M4A),
-        // Eleven set bits begin a frame; layer 0 is ADTS (AAC), any other MPEG audio.
+        // A frame begins with eleven set bits. Layer 0 means ADTS (AAC), any other layer MPEG audio.
         [0xff, ..] if second & 0xf6 == 0xf0 => Some(AAC),
         [0xff, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => Some(MP3),
         _ => None,

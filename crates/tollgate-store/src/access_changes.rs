@@ -1,5 +1,5 @@
-//! The feed of changes of users and keys (table `access_changes`): a cache of keys drops those that changed and keeps the others.
-//! Movements of money are no such change.
+//! The feed of changes of users and keys (table `access_changes`), with which a cache of keys removes only those that changed. Movements of money are
+//! not in the feed.
 
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
@@ -26,21 +26,21 @@ pub(crate) const DELETE_OLD_CHANGES: Sql = Sql::both(
     "DELETE FROM access_changes WHERE version <= (SELECT value - $1 FROM meta WHERE name = 'access_version')",
 );
 
-/// What was created, changed, disabled or revoked.
+/// An object that was created, changed, disabled or revoked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccessChange {
-    /// The user with that id: all its keys are to be read again.
+    /// The user with that id: all keys of the user must be read again.
     User(String),
     /// The key with that id.
     Key(String),
 }
 
-/// What has changed since a version.
+/// The changes since a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessChanges {
     /// The version after these changes.
     pub version: i64,
-    /// The changes, oldest first. `None` if not all of them are known: everything may have changed.
+    /// The changes, oldest first. `None` if some are unknown: then everything may have changed.
     pub changes: Option<Vec<AccessChange>>,
 }
 
@@ -55,7 +55,7 @@ impl Store {
         version.ok_or_else(|| StoreError::Broken("meta has no access_version".to_owned()))
     }
 
-    /// What has changed since `version`.
+    /// Reads the changes since `version`.
     ///
     /// # Errors
     /// The database's.
@@ -71,7 +71,7 @@ impl Store {
         for row in &mut rows {
             let (at, change) = read_change(row)?;
             if at != reached + 1 {
-                // Purged, or changed by a node of a version before this feed.
+                // Some changes were purged, or made by a node of a version before this feed.
                 let changes = None;
                 return Ok(AccessChanges {
                     version: newest,
@@ -102,13 +102,13 @@ fn read_change(row: &mut Row) -> Result<(i64, AccessChange), DbError> {
     Ok((version, change))
 }
 
-/// Records a change of a user, with the transaction that makes it.
+/// Records a change of a user in the transaction that makes it.
 pub(crate) fn record_user_change(batch: &mut Batch<'_, '_>, user_id: &str) -> Result<(), DbError> {
     batch.queue(&RAISE_ACCESS_VERSION, &[])?;
     batch.queue(&INSERT_CHANGE, args![user_id, None::<&str>])
 }
 
-/// Records a change of a key, with the transaction that makes it.
+/// Records a change of a key in the transaction that makes it.
 pub(crate) fn record_key_change(batch: &mut Batch<'_, '_>, key_id: &str) -> Result<(), DbError> {
     batch.queue(&RAISE_ACCESS_VERSION, &[])?;
     batch.queue(&INSERT_CHANGE, args![None::<&str>, key_id])

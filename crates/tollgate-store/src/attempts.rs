@@ -1,8 +1,7 @@
-//! Attempts (table `attempts`): one try of a task on one channel, started before the provider is called.
+//! Attempts (table `attempts`): an attempt at a task on one channel, started before the provider is called.
 //!
-//! An attempt of a provider that answers at once ends with its lease: the next worker starts another. An attempt in a
-//! provider's queue may complete there whatever happens here, so it stays open until a worker records how it ended;
-//! `queue.queued_attempt` has its number.
+//! An attempt at a provider that does the work within the call ends with its lease: the next worker starts another. An attempt in a provider's queue
+//! may complete there even if its worker is lost, so it stays open until a worker records how it ended; `queue.queued_attempt` has its number.
 
 use std::collections::HashMap;
 
@@ -107,15 +106,14 @@ pub struct NewAttempt {
     pub fence: i64,
     /// The channel to call.
     pub channel: String,
-    /// Our own id for the job, if the provider takes one.
+    /// The gateway's own id for the job, if the provider accepts one.
     pub external_id: Option<String>,
-    /// Whether the provider puts the job into its queue. Only the provider knows how such an attempt ends: it stays open when
-    /// its lease is lost.
+    /// Whether the provider puts the job into its queue. Only the provider knows how such an attempt ends, so it stays open when its lease is lost.
     pub queued: bool,
     /// Fingerprint of the provider's key that is used; never the key.
     pub key_fingerprint: Option<String>,
-    /// With an outcome (`unknown`, `lost`, …), an earlier attempt that is still open in a provider's queue is ended with it.
-    /// With `None` the earlier attempt stays open and the new one is not started.
+    /// The outcome (`unknown`, `lost`, …) with which an earlier attempt that is still open in a provider's queue is ended. If it is `None`, the
+    /// earlier attempt stays open and the new one is not started.
     pub abandon_queued_as: Option<&'static str>,
     /// Now.
     pub now: Millis,
@@ -139,15 +137,15 @@ pub struct QueuedAttempt {
     pub number: i64,
     /// Its channel.
     pub channel: String,
-    /// Our own id for the job, if the provider takes one.
+    /// The gateway's own id for the job, if the provider accepts one.
     pub external_id: Option<String>,
     /// Fingerprint of the provider's key that was used.
     pub key_fingerprint: Option<String>,
-    /// The provider's id of the job; `None` while it is unknown whether the provider has accepted it.
+    /// The provider job id; `None` while it is unknown whether the provider has accepted the job.
     pub provider_job_id: Option<String>,
     /// When the first provider job id was recorded.
     pub accepted_at: Option<Millis>,
-    /// What the provider was asked for instead of the job: [`ProviderJob::adjustments`].
+    /// Differences between what was requested from the provider and the job: [`ProviderJob::adjustments`].
     pub adjustments: Option<String>,
     /// When it started.
     pub started_at: Millis,
@@ -162,9 +160,9 @@ pub struct ProviderJob {
     pub fence: i64,
     /// The attempt's number.
     pub number: i64,
-    /// The provider's id of the job: opaque, 1 to [`ProviderJob::ID_MAX_BYTES`] bytes.
+    /// The provider job id: opaque, 1 to [`ProviderJob::ID_MAX_BYTES`] bytes.
     pub provider_job_id: String,
-    /// What the provider was asked for instead of the job: adjustments as a JSON array; `None` if there are none.
+    /// Differences between what was requested from the provider and the job: adjustments as a JSON array; `None` if there are none.
     pub adjustments: Option<String>,
     /// Now.
     pub now: Millis,
@@ -186,7 +184,7 @@ pub struct AttemptEnd {
     pub error: Option<String>,
 }
 
-/// A failed attempt after which the task is tried again.
+/// A failed attempt after which the task is retried.
 #[derive(Debug, Clone)]
 pub struct TaskRetry {
     /// The task.
@@ -195,7 +193,7 @@ pub struct TaskRetry {
     pub fence: i64,
     /// The attempt.
     pub attempt: AttemptEnd,
-    /// When to try again.
+    /// When the task is retried.
     pub due_at: Millis,
     /// Now.
     pub now: Millis,
@@ -203,13 +201,13 @@ pub struct TaskRetry {
 
 /// Attempts.
 impl Store {
-    /// Records an attempt before its provider is called. Idempotent: the same arguments return the same number.
+    /// Records an attempt before its provider is called. Idempotent: a call with the same arguments returns the same number.
     pub async fn start_attempt(&self, attempt: NewAttempt) -> Result<StartOutcome, StoreError> {
         self.write(attempt).await
     }
 
-    /// Records that the provider has accepted an attempt into its queue, and its job id; a later id replaces an earlier one.
-    /// Returns false if the lease is lost or the attempt has ended: then only the caller knows of the job.
+    /// Records that the provider has accepted an attempt into its queue, and its job id; a later id replaces an earlier one. Returns false if the
+    /// lease is lost or the attempt has ended: then the job is known only to the caller.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] if the provider job id is empty or longer than [`ProviderJob::ID_MAX_BYTES`].
@@ -225,8 +223,7 @@ impl Store {
         self.write(job).await
     }
 
-    /// The last attempt at a task that a provider accepted into its queue, open or ended: what to cancel there when the task
-    /// has ended here.
+    /// The last attempt at a task that a provider accepted into its queue, open or ended: the job to cancel there when the task has ended here.
     pub async fn last_queued_attempt(
         &self,
         task_id: &str,
@@ -242,7 +239,7 @@ impl Store {
         Ok(channels.collect::<Result<_, _>>()?)
     }
 
-    /// Ends a failed attempt and gives the task back to the queue. Returns false if the lease is lost.
+    /// Ends a failed attempt and returns the task to the queue. Returns false if the lease is lost.
     pub async fn retry_task(&self, retry: TaskRetry) -> Result<bool, StoreError> {
         self.write(retry).await
     }
@@ -307,7 +304,7 @@ struct LastAttempt {
 }
 
 impl LastAttempt {
-    /// From a row of [`LAST_ATTEMPT`].
+    /// Reads a row of [`LAST_ATTEMPT`].
     fn read(row: &mut Row) -> Result<Self, DbError> {
         Ok(Self {
             attempt: read_attempt(row)?,
@@ -317,7 +314,7 @@ impl LastAttempt {
         })
     }
 
-    /// Whether it is an earlier try of this write. Under one lease no worker starts a second attempt beside the first.
+    /// Whether an earlier try of this write has created the attempt. Under one lease no worker starts a second attempt beside the first.
     fn is_same(&self, new: &NewAttempt) -> bool {
         let Self { attempt, fence, .. } = self;
         *fence == new.fence
@@ -364,7 +361,7 @@ impl Write for TaskRetry {
             end_attempt(batch, task_id, attempt, self.now)?;
             return Ok(true);
         }
-        // If the attempt ended with this outcome at this moment, it was an earlier try of this write.
+        // If the attempt ended with this outcome at this time, an earlier try of this write has ended it.
         let ended = args![task_id, attempt.number, self.now, attempt.outcome];
         Ok(batch.commit_in_doubt && batch.first(&ENDED_ATTEMPT, ended).await?.is_some())
     }
@@ -410,7 +407,7 @@ pub(crate) async fn read_open_queued_attempts(
     Ok(found)
 }
 
-/// An attempt from `attempt_columns`.
+/// Reads an attempt from the columns `attempt_columns`.
 fn read_attempt(row: &mut Row) -> Result<QueuedAttempt, DbError> {
     Ok(QueuedAttempt {
         number: row.int(0)?,

@@ -1,4 +1,4 @@
-//! Backup and restore of a SQLite database (docs/operating.md). PostgreSQL has tools of its own.
+//! Backup and restore of a SQLite database (docs/operating.md). PostgreSQL has its own tools.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::schema::inspect_database;
 use crate::store::DatabaseLocation;
 
-/// Copies the database of a gateway, which may run, to the new file `backup`. Returns the size of the copy in bytes.
+/// Copies the database of a gateway, which may be running, to the new file `backup`. Returns the size of the copy in bytes.
 ///
 /// # Errors
 /// [`StoreError::Setup`] if there is no database or `backup` exists; [`StoreError::DiskFull`] if the copy does not fit.
@@ -18,7 +18,7 @@ pub async fn back_up_sqlite(database: &Path, backup: &Path) -> Result<u64, Store
     copy(database, backup).await
 }
 
-/// Makes the database of a gateway from a backup. Returns its size in bytes. The next start brings it up to date if the backup is of an older version.
+/// Creates the database of a gateway from a backup. Returns its size in bytes. If the backup is of an older version, the next start migrates it.
 ///
 /// # Errors
 /// [`StoreError::Setup`] if there is a database already, or `backup` is not a database of this program or is of a newer version that this one must not use.
@@ -42,13 +42,13 @@ pub async fn restore_sqlite(backup: &Path, database: &Path) -> Result<u64, Store
         }
         Some(_) => {}
     }
-    // A log without its database would be applied to the restored one.
+    // A log that belongs to a deleted database would be applied to the restored one.
     for suffix in ["", "-wal", "-journal"] {
         let mut name = database.as_os_str().to_owned();
         name.push(suffix);
         let file = PathBuf::from(name);
         let is_in_the_way = match suffix {
-            // A server that has stopped leaves an empty log.
+            // A server that has been stopped leaves an empty log.
             "-wal" => std::fs::metadata(&file).is_ok_and(|log| log.len() > 0),
             _ => file.exists(),
         };

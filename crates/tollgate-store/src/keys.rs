@@ -1,5 +1,5 @@
-//! API keys: what is stored of them, with what authentication needs of their user, inserting and finding them. The admin API and commands change them
-//! (`admin/keys.rs`, `admin/commands.rs`).
+//! API keys: the stored columns, with the columns of the user that authentication needs; inserting and finding keys. The admin API and commands
+//! change them (`admin/keys.rs`, `admin/commands.rs`).
 
 use tollgate_core::{Amount, Millis};
 
@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::users::RateLimits;
 use crate::writer::batch::Batch;
 
-/// The columns that [`read_key`] reads, in its order. What nodes have granted themselves for chats is not held yet.
+/// The columns that [`read_key`] reads, in its order. Grants of nodes for chats are not included in what is held.
 macro_rules! select_keys {
     () => {
         "SELECT k.id, k.label, k.user_id, u.name, k.quota, \
@@ -48,7 +48,7 @@ pub struct NewKey {
     pub user: String,
     /// A label for people.
     pub label: String,
-    /// What it may spend in total; `None` means no limit but its user's.
+    /// The most that it may spend in total; `None` means no limit but its user's.
     pub quota: Option<Amount>,
     /// Its limits.
     pub limits: KeyLimits,
@@ -56,7 +56,7 @@ pub struct NewKey {
     pub now: Millis,
 }
 
-/// What a key may do, beside its quota.
+/// The permissions and limits of a key, beside its quota.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Its own rate limits, beside those of its user.
@@ -71,7 +71,7 @@ pub struct KeyLimits {
     pub trace_content: bool,
 }
 
-/// A key, with what authentication needs of its user.
+/// A key, with the data of its user that authentication needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
     /// `key_` and 16 random characters.
@@ -82,7 +82,7 @@ pub struct Key {
     pub user_id: String,
     /// Its user's name.
     pub user: String,
-    /// What it may spend in total; `None` means no limit but its user's.
+    /// The most that it may spend in total; `None` means no limit but its user's.
     pub quota: Option<Amount>,
     /// Held for unfinished tasks and chats.
     pub held: Amount,
@@ -100,25 +100,25 @@ pub struct Key {
     pub user_disabled_at: Option<Millis>,
     /// SHA-256 of the key, in hex.
     pub hash: String,
-    /// The first characters of the key; only `sk-` of a key that an earlier version made.
+    /// The first characters of the key; only `sk-` if an earlier version created the key.
     pub hint: String,
-    /// Until when the key that this one replaced by rotation is valid.
+    /// When the secret before the last rotation expires. `None` if the key was never rotated.
     pub previous_valid_until: Option<Millis>,
     /// When it was created.
     pub created_at: Millis,
-    /// Goes up with every change but those of money.
+    /// Raised with every change except those of money.
     pub version: i64,
     /// Whether the key or its user has a budget.
     pub has_budget: bool,
 }
 
 impl Key {
-    /// Whether a chat request must be held for, because the key or its user has a limit.
+    /// Whether an amount must be held for a chat request, because the key or its user has a limit.
     pub fn needs_hold(&self) -> bool {
         self.quota.is_some() || !self.user_unlimited || self.has_budget
     }
 
-    /// Enters in the ledger the quota that the key has from its version on, or that it has none.
+    /// Inserts a ledger entry with the key's quota from its version on, or without one if it has none.
     pub(crate) fn enter_quota(
         &self,
         batch: &mut Batch<'_, '_>,
@@ -145,7 +145,7 @@ impl Store {
         self.first(&KEY_BY_ID, args![id], read_key).await
     }
 
-    /// The key with that hash ([`tollgate_core::id::key_hash`]), or that had it before its last rotation.
+    /// The key with that hash ([`tollgate_core::id::key_hash`]), or with that hash before its last rotation.
     pub async fn key_by_hash(&self, hash: &str) -> Result<Option<Key>, StoreError> {
         match self.first(&KEY_BY_HASH, args![hash], read_key).await? {
             Some(key) => Ok(Some(key)),
@@ -210,7 +210,7 @@ impl KeyLimits {
     }
 }
 
-/// A key from `select_keys`.
+/// Reads a key from the columns `select_keys`.
 pub(crate) fn read_key(row: &mut Row) -> Result<Key, DbError> {
     let models = row.opt_text(10)?;
     Ok(Key {

@@ -1,8 +1,7 @@
 //! Users, keys, tasks, chats, webhooks and the money ledger, in SQLite or PostgreSQL.
 //!
-//! Reads go straight to the database. Every write goes through one group-commit writer per process (`writer`) and is on
-//! disk when it returns. Only `ledger` moves money. One file or folder for each aggregate: its types, its SQL, its methods
-//! of [`Store`].
+//! Reads are sent directly to the database. Every write is queued to one group-commit writer per process (`writer`) and is on disk when its call
+//! returns. Only `ledger` moves money. Each aggregate has one file or folder with its types, its SQL and its methods of [`Store`].
 
 mod access_changes;
 mod admin;

@@ -1,4 +1,4 @@
-//! What nodes say of themselves (table `nodes`; heartbeats are in `chats/orphans.rs`), and which of them is the leader (table `leader`).
+//! The records of nodes (table `nodes`; heartbeats are in `chats/orphans.rs`), and which node is the leader (table `leader`).
 
 use async_trait::async_trait;
 use tollgate_core::Millis;
@@ -24,7 +24,7 @@ const LIVE_NODES: Sql = Sql::both(
      FROM nodes n LEFT JOIN leader l ON l.node = n.id
      WHERE n.alive_until > $1 AND n.started_at IS NOT NULL ORDER BY n.started_at DESC, n.id DESC",
 );
-// A node whose heartbeat ended for good is dead at once for the others.
+// A node whose heartbeat has ended counts as dead for the others at once.
 pub(crate) const END_NODE: Sql =
     Sql::both("UPDATE nodes SET alive_until = $1 WHERE id = $2 AND alive_until > $1");
 pub(crate) const LEAD: Sql = Sql::both(
@@ -34,7 +34,7 @@ const STOP_LEADING: Sql = Sql::both("UPDATE leader SET until = 0 WHERE node = $1
 pub(crate) const OLDEST_COMPATIBLE: Sql =
     Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
 
-/// What a node says of itself.
+/// The record of a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeRecord {
     /// Its name: each start of a process is a new node.
@@ -43,27 +43,27 @@ pub struct NodeRecord {
     pub version: String,
     /// When it started.
     pub started_at: Millis,
-    /// When it said so last.
+    /// When it last wrote its record.
     pub last_seen_at: Millis,
     /// The version of the database's configuration that it applies.
     pub config_version: i64,
-    /// What it cannot use of that configuration. `None` if it uses all of it.
+    /// The parts of that configuration that it cannot use. `None` if it uses all of it.
     pub config_error: Option<String>,
-    /// The schema version that its program knows. `None` for programs that do not say so.
+    /// The newest schema version that its program knows. `None` if an older program wrote the record.
     pub schema_version: Option<i64>,
     /// How far its machine's clock is ahead of the database's, in milliseconds. `None` if it has not been measured.
     pub clock_offset: Option<Millis>,
-    /// Its settings that all nodes must have in common, as a JSON object. `None` for programs that do not say so.
+    /// Its settings that must be the same on all nodes, as a JSON object. `None` if an older program wrote the record.
     pub settings: Option<String>,
     /// Why it is not ready. `None` if it is.
     pub not_ready: Option<String>,
-    /// Whether it is the leader. Not written by [`Store::record_node`].
+    /// Whether it is the leader. [`Store::record_node`] does not write this.
     pub is_leader: bool,
 }
 
 /// Nodes.
 impl Store {
-    /// Writes down what a node says of itself, after its first heartbeat.
+    /// Writes the record of a node, after its first heartbeat.
     ///
     /// # Errors
     /// The database's.
@@ -80,7 +80,7 @@ impl Store {
         Ok(rows.iter_mut().map(read_node).collect::<Result<_, _>>()?)
     }
 
-    /// Makes a node the leader until then, if it is the leader already or nobody is. Returns whether it is.
+    /// Makes a node the leader until `until`, if it is already the leader or there is none. Returns whether it is.
     ///
     /// # Errors
     /// The database's.
@@ -89,7 +89,7 @@ impl Store {
         self.write(Lead { node, until, now }).await
     }
 
-    /// Ends a node that has given back all it held: other nodes neither count it nor wait for its heartbeat to expire.
+    /// Ends a node that has released all it held: other nodes no longer count it and do not wait for its heartbeat to expire.
     ///
     /// # Errors
     /// The database's.
@@ -98,7 +98,7 @@ impl Store {
         self.write(EndNode { node, now }).await
     }
 
-    /// The oldest schema version whose programs may use this database: a program that knows less must stop.
+    /// The oldest schema version whose programs may use this database: programs that know only older ones must stop.
     ///
     /// # Errors
     /// The database's.
@@ -109,7 +109,7 @@ impl Store {
         Ok(oldest.unwrap_or_default())
     }
 
-    /// The schema version that this program knows.
+    /// The newest schema version that this program knows.
     pub fn known_schema_version(&self) -> i64 {
         known_schema_version()
     }

@@ -1,4 +1,4 @@
-//! Query plans on SQLite: a statement that runs all day must not scan a table, however many rows it has.
+//! Tests query plans on SQLite: a statement that runs frequently must not scan a table, however many rows it has.
 
 use futures_util::FutureExt as _;
 
@@ -56,7 +56,7 @@ const FREQUENT: &[&Sql] = statements! {
         RELEASE_ALL_WEBHOOKS RETRY_WEBHOOK SET_DELIVERED WEBHOOK_LOG;
 };
 
-/// Those of the queue. SQLite uses the table `queue` only.
+/// Frequent statements on the queue. On SQLite the queue is always the table `queue`.
 const QUEUE: &[&QueueSql] = &[
     &attempts::LOCK_LEASED_TASK,
     &attempts::RETRY_TASK,
@@ -94,7 +94,7 @@ fn no_frequent_statement_scans_a_table() {
     let of_queue = QUEUE.iter().map(|sql| &sql.queue);
     for sql in FREQUENT.iter().copied().chain(of_queue) {
         let steps = plan(&conn, sql);
-        // The indices of unfinished rows, the nodes and the list in a parameter are short.
+        // Indices of unfinished rows, the nodes and the list in a parameter have few rows.
         let is_short = |step: &str| {
             [
                 "INDEX queue_due",

@@ -1,5 +1,5 @@
-//! Retention: purges ended tasks with their attempts and webhooks, details of chat requests, and idempotency records. Charges,
-//! chats and ledger entries stay.
+//! Retention: purges ended tasks with their attempts and webhooks, details of chat requests, and idempotency records. Charges, chats and ledger
+//! entries are kept.
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, id};
@@ -15,15 +15,14 @@ use crate::uploads;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Rows of each kind that one write purges, so that other writes do not wait long behind it.
+/// Rows of each kind that one write purges, so that other writes do not wait long for it.
 const PURGE_ROWS: i64 = 500;
 
 // Ids sort by time, so the oldest tasks are the first of the primary key and no index on `ended_at` is needed.
 pub(crate) const OLD_TASKS: Sql =
     Sql::both("SELECT id FROM tasks WHERE id < $1 AND ended_at <= $2 ORDER BY id LIMIT $3");
 pub(crate) const DELETE_ATTEMPTS: Sql = Sql::both("DELETE FROM attempts WHERE task_id = $1");
-// A delivery attempt locks the webhook's row when it is recorded: either it is recorded before and deleted below, or it finds
-// no row.
+// Recording a delivery attempt locks the webhook's row: either the attempt is recorded before and deleted below, or it finds no row.
 pub(crate) const DELETE_WEBHOOK: Sql = Sql::both("DELETE FROM callbacks WHERE task_id = $1");
 pub(crate) const DELETE_DELIVERY_ATTEMPTS: Sql =
     Sql::both("DELETE FROM callback_tries WHERE task_id = $1");
@@ -45,9 +44,9 @@ pub(crate) const SET_CHATS_PURGED_UNTIL: Sql =
 
 /// Retention.
 impl Store {
-    /// Purges some of the tasks that ended until `ended_until` with their attempts and webhooks, of the details of such chats, and of
-    /// the idempotency records older than a day. Returns the number of rows; call it until that is 0. Tasks whose partition will be dropped are left
-    /// to that ([`Store::maintain_partitions`]).
+    /// Purges some of the tasks that ended until `ended_until` with their attempts and webhooks, the details of some chats that ended until then, and
+    /// some idempotency records older than a day. Returns the number of rows; call it until that is 0. Tasks whose partition will be dropped are kept
+    /// until then ([`Store::maintain_partitions`]).
     ///
     /// # Errors
     /// The database's.
@@ -63,7 +62,7 @@ impl Store {
 }
 
 struct Purge {
-    /// Tasks from this id on are kept.
+    /// Tasks with this id or a later one are kept.
     first_kept: String,
     ended_until: Millis,
     now: Millis,
@@ -96,8 +95,8 @@ impl Write for Purge {
 }
 
 impl Purge {
-    /// Clears the details of chats in the order of their ids, which sort by time. Stores how far it has come, so that the rows,
-    /// which stay, are not read again.
+    /// Clears the details of chats in the order of their ids, which sort by time. Stores the last id, so that the rows, which are kept, are not read
+    /// again.
     async fn clear_chat_details(&self, batch: &mut Batch<'_, '_>) -> Result<u64, DbError> {
         let row = batch.first(&CHATS_PURGED_UNTIL, &[]).await?;
         let begin = row.map_or(Ok(0), |row| row.int(0))?;
@@ -115,7 +114,7 @@ impl Purge {
             let (id, closed_at) = (row.text(0)?, row.opt_int(1)?);
             reached = id::chat_id_time(&id);
             if closed_at.is_none_or(|at| at > self.ended_until) {
-                // This chat and those after it are left for the next purge.
+                // This chat and later ones are left for the next purge.
                 store_progress(batch, begin, reached)?;
                 return Ok(cleared);
             }
@@ -127,7 +126,7 @@ impl Purge {
     }
 }
 
-/// Stores how far [`Purge::clear_chat_details`] has come.
+/// Stores the last id that [`Purge::clear_chat_details`] has reached.
 fn store_progress(
     batch: &mut Batch<'_, '_>,
     begin: Millis,

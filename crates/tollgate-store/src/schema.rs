@@ -1,4 +1,4 @@
-//! What can be learnt of a database without changing it: whether this version can use it, and its time.
+//! Reads the state of a database without changing it: whether this version can use it, and its time.
 
 use tollgate_core::Millis;
 
@@ -14,16 +14,16 @@ const HAS_META: Sql = Sql::per_database(
 const SCHEMA_VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'schema_version'");
 const OLDEST_COMPATIBLE: Sql = Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
 
-/// A database as it is before anything is migrated.
+/// The state of a database before migrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatabaseState {
     /// How many migrations were applied to it; `None` if it has no schema of ours yet.
     pub schema_version: Option<i64>,
-    /// The oldest schema version whose programs may use it; `None` if no program has said so.
+    /// The oldest schema version whose programs may use it; `None` if none is stored.
     pub oldest_compatible: Option<i64>,
-    /// The schema version that this program brings it to.
+    /// The schema version to which this program migrates it.
     pub known_version: i64,
-    /// Its time: on SQLite this machine's.
+    /// Its time: on SQLite that of this machine.
     pub now: Millis,
 }
 
@@ -38,7 +38,7 @@ impl DatabaseState {
 /// Reads the state of a database. Nothing is created or migrated. `None` if it is a SQLite file that does not exist.
 ///
 /// # Errors
-/// [`StoreError::Setup`] if it is no database or its URL is wrong; [`StoreError::Unavailable`] if it does not answer.
+/// [`StoreError::Setup`] if it is not a database or its URL is invalid; [`StoreError::Unavailable`] if it does not respond.
 pub async fn inspect_database(
     location: &DatabaseLocation,
 ) -> Result<Option<DatabaseState>, StoreError> {

@@ -1,5 +1,5 @@
-//! Queries that may take long, such as the lists and sums of the admin API. They have connections and, on SQLite, threads of their own with a low
-//! priority, run a few at a time and end at a time limit, so that they do not delay the requests of clients.
+//! Queries that may take long, such as the lists and sums of the admin API. They have separate connections and, on SQLite, separate threads with a
+//! low priority. Only a few run at the same time, and each ends at a time limit, so that they do not delay the requests of clients.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::db::{DbError, Row, Sql, Value, postgres, sqlite};
 
-/// Slow queries that run at a time.
+/// Slow queries that run at the same time.
 const CONNECTIONS: usize = 3;
 /// How long one may take, waiting for a connection included.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
-/// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a thirtieth of what another gets.
+/// Added to the niceness of threads with slow queries: while all processors are busy, such a thread gets a thirtieth of the time of another.
 const NICENESS: i32 = 15;
 
 /// Connections for slow queries.
@@ -38,10 +38,10 @@ impl SlowReaders {
         postgres::Readers::slow(config, CONNECTIONS, TIME_LIMIT).map(Self::Postgres)
     }
 
-    /// Runs a query, and ends it when it has taken `limit`, the wait for a connection included.
+    /// Runs a query, and ends it after `limit`, which includes the wait for a connection.
     ///
     /// # Errors
-    /// [`DbError::QueryTimeout`] then.
+    /// [`DbError::QueryTimeout`] after `limit`.
     pub(crate) async fn query(
         &self,
         sql: &'static Sql,
@@ -68,7 +68,7 @@ impl SlowReaders {
                 let rows = rows.await;
                 rows.map_err(|_| DbError::Failed("a query ended without rows".to_owned()))?
             }
-            // The server ends the query; the time limit here is for a server that does not answer.
+            // The server ends the query; the timeout here is for a server that does not respond.
             Self::Postgres(pool) => {
                 let rows = tokio::time::timeout(limit, pool.query(sql, args)).await;
                 rows.unwrap_or(Err(DbError::QueryTimeout))
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::db::args;
 
-    /// Counts to a million millions.
+    /// A query that counts to a million millions.
     const ENDLESS: Sql = Sql::per_database(
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 1000000000000) SELECT COUNT(*) FROM n",
         "SELECT COUNT(*) FROM generate_series(1, 1000000000000)",

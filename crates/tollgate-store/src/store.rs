@@ -1,5 +1,5 @@
-//! The handle on the database: opening it, reads through a pool of connections, writes through the group-commit writer. Each
-//! aggregate adds its methods in its own file.
+//! The handle on the database: opens it, reads through a pool of connections, writes through the group-commit writer. The methods of each aggregate
+//! are in its own file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::writer::{Target, Write, Writer, WriterStats};
 
 /// Timeout of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(4);
-/// Timeout of a write. The write may still happen after that; every write can be retried.
+/// Timeout of a write. The write may still be committed after that; every write can be retried.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Connections for SQLite readers. A read takes microseconds.
 const SQLITE_READERS: usize = 4;
@@ -36,7 +36,7 @@ pub struct Store {
     pub(crate) replica: Option<Arc<Replica>>,
 }
 
-/// Connections for reading, and what opens another one.
+/// Connections for reading, and what is needed to open another one.
 pub(crate) enum Readers {
     Sqlite {
         path: PathBuf,
@@ -52,8 +52,8 @@ impl Store {
     /// Opens the database and brings its schema up to date.
     ///
     /// # Errors
-    /// [`StoreError::Setup`] if it is no database, not one of this program or of a newer version;
-    /// [`StoreError::Unavailable`] if it does not answer.
+    /// [`StoreError::Setup`] if it is not a database, or one of another program or of a newer version; [`StoreError::Unavailable`] if it does not
+    /// respond.
     pub async fn open(location: &DatabaseLocation) -> Result<Self, StoreError> {
         let (writer, readers, slow_readers) = match location {
             DatabaseLocation::Sqlite(path) => {
@@ -81,11 +81,11 @@ impl Store {
         })
     }
 
-    /// Writes a file beside SQLite's database that takes up room, so that a full disk does not keep the next start from opening
-    /// it. Does nothing on PostgreSQL.
+    /// Writes a file beside SQLite's database that occupies space, so that the next start can open the database even if the disk is full. Does
+    /// nothing on PostgreSQL.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`] if there is no room for it.
+    /// [`StoreError::DiskFull`] if there is not enough space for it.
     pub async fn reserve_disk(&self) -> Result<(), StoreError> {
         self.on_sqlite_file(|path| {
             disk_reserve::ensure(path).map_err(|e| StoreError::DiskFull(e.to_string()))
@@ -93,8 +93,8 @@ impl Store {
         .await
     }
 
-    /// At the end of a server: moves what is in SQLite's write-ahead log to the database, which is then complete without the log.
-    /// Does nothing on PostgreSQL.
+    /// At the end of a server: moves the contents of SQLite's write-ahead log to the database, which is then complete without the log. Does nothing
+    /// on PostgreSQL.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`] and the like: nothing is lost, the next start reads the log.
@@ -103,7 +103,7 @@ impl Store {
             .await
     }
 
-    /// Does `work` on SQLite's file, on a thread for blocking work; nothing on PostgreSQL.
+    /// Runs `work` on SQLite's file, on a thread for blocking work; does nothing on PostgreSQL.
     async fn on_sqlite_file(
         &self,
         work: fn(&Path) -> Result<(), StoreError>,
@@ -121,7 +121,7 @@ impl Store {
         &self.writer.stats
     }
 
-    /// Whether other processes may work on the same database.
+    /// Whether other processes may use the same database.
     pub fn is_shared(&self) -> bool {
         matches!(*self.readers, Readers::Postgres { .. })
     }
@@ -135,7 +135,7 @@ impl Store {
         match &*self.readers {
             Readers::Sqlite { pool, .. } => Ok(pool.query(sql, args)?),
             Readers::Postgres { pool, .. } => {
-                // A connection that broke while it was idle reports it only now: retry once on another one.
+                // An idle connection reports only now that it is broken: retry once on another one.
                 let read = async {
                     match pool.query(sql, args).await {
                         Err(DbError::Unavailable(_)) => pool.query(sql, args).await,
@@ -162,10 +162,10 @@ impl Store {
         Ok(self.slow_readers.query(sql, args, TIME_LIMIT).await?)
     }
 
-    /// Runs one of several queries that are to end together.
+    /// Runs one of several queries that end at the same time limit.
     ///
     /// # Errors
-    /// [`StoreError::QueryTimeout`] at that time, and after 5 seconds.
+    /// [`StoreError::QueryTimeout`] at `until`, and after 5 seconds.
     pub(crate) async fn query_slow_until(
         &self,
         sql: &'static Sql,

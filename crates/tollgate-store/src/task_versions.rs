@@ -1,7 +1,7 @@
 //! A version number for each task's record, so that a caller can cache the record until it changes.
 //!
-//! Only for SQLite, where this process alone changes tasks, all of them through the writer. A version is raised after the
-//! commit and before the writer replies, so a caller that has a reply never sees an older record.
+//! Used only for SQLite, where only this process changes tasks, always through the writer. A version is raised after the commit and before the writer
+//! replies, so a caller that has a reply never gets an older record.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -11,7 +11,7 @@ const SLOTS: usize = 4096;
 /// Counts the changes of tasks.
 pub(crate) struct TaskVersions {
     slots: Vec<AtomicU64>,
-    /// Writes of which it is unknown what they changed: they raise the version of every task.
+    /// Raised by writes of which it is unknown what they changed: this raises the version of every task.
     all: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl TaskVersions {
         self.all.fetch_add(1, Ordering::Release);
     }
 
-    /// The current version. Take it before reading the task: while it is the same, so is the record.
+    /// The current version. Read it before reading the task: as long as it is the same, the record is unchanged.
     pub(crate) fn version(&self, task_id: &str) -> u64 {
         let all = self.all.load(Ordering::Acquire);
         self.slots[slot(task_id)]

@@ -19,7 +19,7 @@ pub(crate) const UNFINISHED: QueueSql = QueueSql {
          FROM tasks WHERE state < 2",
     ),
 };
-// Only unfinished rows are counted, and no more than matter.
+// Only unfinished rows are counted, and only up to the limit.
 pub(crate) const UNFINISHED_OF_USER: QueueSql = QueueSql {
     queue: Sql::both(
         "SELECT COUNT(*) FROM (SELECT 1 FROM queue WHERE due_at IS NOT NULL AND user_id = $1
@@ -32,7 +32,7 @@ pub(crate) const UNFINISHED_OF_USER: QueueSql = QueueSql {
 pub(crate) const WAITING_WEBHOOKS_OF_USER: Sql = Sql::both(
     "SELECT COUNT(*) FROM (SELECT 1 FROM callbacks WHERE state = 'waiting' AND user_id = $1 LIMIT $2) AS counted",
 );
-// Units and billionths are summed apart: the sum of many balances in billionths may exceed 64 bits.
+// Units and billionths are summed separately: the sum of many balances in billionths may exceed 64 bits.
 const SUMS: Sql = Sql::both(
     "SELECT CAST(COALESCE(SUM(balance / 1000000000), 0) AS BIGINT), CAST(COALESCE(SUM(balance % 1000000000), 0) AS BIGINT),
             CAST(COALESCE(SUM(held / 1000000000), 0) AS BIGINT),
@@ -54,13 +54,13 @@ pub struct StoreTotals {
     pub oldest_due_at: Option<Millis>,
     /// Webhooks that are still to be delivered.
     pub pending_webhooks: i64,
-    /// Sum over users, saturating.
+    /// The balances of all users, saturating.
     pub balance: Amount,
-    /// Sum over users, saturating.
+    /// The held amounts of all users, saturating.
     pub held: Amount,
-    /// Sum over users, saturating.
+    /// The settled charges of all users, saturating.
     pub used: Amount,
-    /// Sum over the limited users whose balance is negative, of what they owe; saturating.
+    /// The debts of limited users with a negative balance, saturating.
     pub debt: Amount,
 }
 
@@ -92,13 +92,13 @@ impl Store {
     }
 }
 
-/// The one number of a row, up to `max`.
+/// The number in a row, at most `max`.
 fn read_count(rows: &[Row], max: u32) -> Result<u32, StoreError> {
     let count = rows.first().map_or(Ok(0), |row| row.int(0))?;
     Ok(u32::try_from(count).unwrap_or(max))
 }
 
-/// From the rows of [`UNFINISHED`] and [`SUMS`].
+/// Computes the totals from the rows of [`UNFINISHED`] and [`SUMS`].
 fn read_totals(unfinished: &Row, sums: &Row) -> Result<StoreTotals, DbError> {
     let sum = |at: usize| -> Result<Amount, DbError> {
         let nanos = sums.int(at)?.saturating_mul(money::NANOS);

@@ -1,4 +1,4 @@
-//! How many bytes of uploads users have in storage (table `upload_bytes`), so that one user cannot fill it.
+//! Counts the bytes of uploads that users have in storage (table `upload_bytes`), so that one user cannot use up all of it.
 
 use async_trait::async_trait;
 use tollgate_core::Millis;
@@ -10,7 +10,7 @@ use crate::writer::Write;
 use crate::writer::batch::Batch;
 
 const HOUR: Millis = 3_600_000;
-/// The name under which the sums over all users stand.
+/// The name in the table for the sums over all users.
 const EVERYBODY: &str = "";
 
 pub(crate) const UPLOADED_BYTES: Sql = Sql::both(
@@ -22,28 +22,28 @@ pub(crate) const ADD_BYTES: Sql = Sql::both(
 );
 const DELETE_EXPIRED: Sql = Sql::both("DELETE FROM upload_bytes WHERE expires_hour < $1");
 
-/// Most bytes of uploads that have not expired. `None` for no limit.
+/// The most bytes of uploads that have not expired. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UploadLimits {
-    /// Of one user.
+    /// The limit of each user.
     pub of_user: Option<u64>,
-    /// Of all users.
+    /// The limit of all users together.
     pub of_all: Option<u64>,
 }
 
 /// The limit that an upload would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadRejection {
-    /// The user's, in bytes.
+    /// The user's limit, in bytes.
     OfUser(u64),
-    /// That of all users, in bytes.
+    /// The limit of all users, in bytes.
     OfAll(u64),
 }
 
 /// A new upload.
 #[derive(Debug, Clone)]
 pub struct NewUpload {
-    /// Whose it is.
+    /// The user who uploads.
     pub user_id: String,
     /// Its size.
     pub bytes: u64,
@@ -53,8 +53,8 @@ pub struct NewUpload {
 
 /// Uploads.
 impl Store {
-    /// Counts an upload against the limits, unless it would exceed one. Uploads at the same time cannot exceed them together, also
-    /// on several nodes, as long as they expire in the same hour.
+    /// Counts an upload against the limits, unless it would exceed one. Concurrent uploads cannot exceed a limit together, also on several nodes, as
+    /// long as they expire in the same hour.
     pub async fn count_upload(
         &self,
         upload: NewUpload,
@@ -85,7 +85,7 @@ impl Write for CountUpload {
         let user = self.upload.user_id.as_str();
         let bytes = i64::try_from(self.upload.bytes).unwrap_or(i64::MAX);
         let hour = self.upload.expires_at / HOUR;
-        // Added first: this locks the rows of the hour on PostgreSQL, so that the sums include what other nodes add.
+        // The bytes are added first: on PostgreSQL this locks the rows of the hour, so that the sums include what other nodes add.
         batch
             .execute(&ADD_BYTES, args![EVERYBODY, hour, bytes])
             .await?;
@@ -106,7 +106,7 @@ impl Write for CountUpload {
     }
 }
 
-/// The limit, if what `user` has exceeds it.
+/// The limit, if the uploads of `user` exceed it.
 async fn is_exceeded(
     batch: &mut Batch<'_, '_>,
     user: &str,
@@ -121,7 +121,7 @@ async fn is_exceeded(
     Ok((u64::try_from(bytes).unwrap_or(0) > limit).then_some(limit))
 }
 
-/// Forgets uploads that have expired.
+/// Deletes the counts of uploads that have expired.
 pub(crate) async fn purge(batch: &mut Batch<'_, '_>, now: Millis) -> Result<(), DbError> {
     batch.execute(&DELETE_EXPIRED, args![now / HOUR]).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Users: what is stored of them, and finding them. The admin API and commands change them (`admin/users.rs`, `admin/commands.rs`).
+//! Users: their stored columns, and finding them. The admin API and commands change them (`admin/users.rs`, `admin/commands.rs`).
 
 use tollgate_core::{Amount, Millis};
 
@@ -6,7 +6,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The columns that [`read_user`] reads, in its order. What nodes have granted themselves for chats is not held yet.
+/// The columns that [`read_user`] reads, in its order. Grants of nodes for chats are not included in what is held.
 macro_rules! select_users {
     () => {
         "SELECT id, name, unlimited, balance, \
@@ -41,12 +41,12 @@ pub struct User {
     pub disabled_at: Option<Millis>,
     /// When it was created.
     pub created_at: Millis,
-    /// Goes up with every change but those of money.
+    /// Raised with every change except those of money.
     pub version: i64,
 }
 
 impl User {
-    /// What the user owes: its balance if that is negative and the user is limited. Credits pay it first.
+    /// The user's debt: the negative balance of a limited user, as a positive amount. Credits pay it first.
     pub fn debt(&self) -> Amount {
         match self.unlimited {
             true => Amount::ZERO,
@@ -72,7 +72,7 @@ impl RateLimits {
         [self.rpm, self.tpm, self.max_concurrency].map(|limit| limit.map(i64::from))
     }
 
-    /// From the three columns from `first` on.
+    /// Reads the three columns from `first` on.
     pub(crate) fn read(row: &Row, first: usize) -> Result<Self, DbError> {
         let limit = |column| {
             let limit = row.opt_int(column)?;
@@ -119,7 +119,7 @@ impl Store {
     }
 }
 
-/// A user from `select_users`.
+/// Reads a user from the columns `select_users`.
 pub(crate) fn read_user(row: &mut Row) -> Result<User, DbError> {
     Ok(User {
         id: row.text(0)?,

@@ -17,7 +17,7 @@ const INSERT_SECRET: Sql = Sql::both(
 
 /// Webhook secrets.
 impl Store {
-    /// The secret that signs a key's webhooks, the same on every node: the stored one, or `fresh`, which is then stored.
+    /// The secret that signs a key's webhooks, the same on every node: the stored one; if there is none, `fresh` is stored and returned.
     pub async fn webhook_secret(
         &self,
         key_id: &str,
@@ -37,7 +37,7 @@ impl Store {
     }
 }
 
-/// Stores a secret for a key unless it has one. Returns the stored one.
+/// Stores a secret for a key, unless it has one. Returns the stored one.
 struct StoreSecret {
     key_id: String,
     secret: Secret,

@@ -1,9 +1,7 @@
-//! The webhook outbox (tables `callbacks` and `callback_tries`): inserted with a task's end, claimed, tried, delivered or given
-//! up.
+//! The webhook outbox (tables `callbacks` and `callback_tries`): a webhook is inserted with a task's end, claimed, tried, and delivered or given up.
 //!
-//! A webhook that somebody is delivering is not due before its lease expires, as with tasks. Each claim gives it the next
-//! attempt number, and only the attempt with the newest number decides on a retry or on giving up. Any attempt may record that
-//! it was delivered.
+//! A claimed webhook is leased: nobody else may deliver it before the lease expires, as with tasks. Each claim has the next attempt number, and only
+//! the attempt with the newest number decides on a retry or on giving up. Any attempt may record that it was delivered.
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, clock};
@@ -19,8 +17,7 @@ const INSERT_WEBHOOK: Sql = Sql::both(
     "INSERT INTO callbacks (task_id, key_id, user_id, url, receiver, state, due_at, attempts, first_at)
      VALUES ($1, $2, $3, $4, $5, 'waiting', $6, 0, $6)",
 );
-/// The receivers after a given one that webhooks wait for, in order, with when the next one is due. Each step is a search in an
-/// index.
+/// The receivers after a given one that have waiting webhooks, sorted, with the time when the next webhook is due. Each step is a search in an index.
 macro_rules! waiting_receivers {
     ($collation:literal) => {
         concat!(
@@ -57,7 +54,7 @@ pub(crate) const RELEASE_ALL_WEBHOOKS: Sql = Sql::both(
 pub(crate) const RELEASE_STRANDED_WEBHOOKS: Sql = Sql::both(
     "UPDATE callbacks SET due_at = $1 WHERE state = 'waiting' AND owner IS NULL AND due_at > $2",
 );
-/// Longer than any pause between two attempts.
+/// Longer than the longest pause between two attempts.
 pub(crate) const MAX_WEBHOOK_PAUSE: Millis = 4 * clock::HOUR;
 pub(crate) const LOCK_WEBHOOK: Sql = Sql::per_database(
     "SELECT attempts FROM callbacks WHERE task_id = $1",
@@ -84,7 +81,7 @@ pub(crate) const WEBHOOK_LOG: Sql = Sql::both(
      FROM callbacks c LEFT JOIN callback_tries t ON t.task_id = c.task_id WHERE c.task_id = $1 ORDER BY t.number",
 );
 
-/// A webhook that its claimer is to deliver now. Until the lease expires nobody else does.
+/// A webhook that its claimer must deliver now. Until the lease expires, nobody else delivers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueWebhook {
     /// The task that has ended.
@@ -95,7 +92,7 @@ pub struct DueWebhook {
     pub url: String,
     /// Its receiver: scheme, host and port of the URL. Empty for webhooks of earlier versions.
     pub receiver: String,
-    /// Delivery attempts before this one, those whose node died included; this one has the next number.
+    /// Delivery attempts before this one, including those whose node died; this one has the next number.
     pub earlier_attempts: i64,
     /// When the task ended.
     pub task_ended_at: Millis,
@@ -108,7 +105,7 @@ pub struct DeliveryResult {
     pub task_id: String,
     /// The number of the attempt, from 1: [`DueWebhook::earlier_attempts`] + 1.
     pub number: i64,
-    /// When it began.
+    /// When the attempt began.
     pub at: Millis,
     /// Its duration in milliseconds.
     pub took_ms: i64,
@@ -168,7 +165,7 @@ pub struct WebhookLog {
     pub url: String,
     /// Its state.
     pub state: WebhookState,
-    /// While it waits: when it is tried next or, during an attempt, when the lease of that attempt expires.
+    /// If the webhook is waiting: when it is delivered next or, during an attempt, when the lease of that attempt expires. Else `None`.
     pub next_at: Option<Millis>,
     /// The recorded attempts, in order. An attempt whose node died is not recorded.
     pub tries: Vec<DeliveryAttempt>,
@@ -191,8 +188,8 @@ pub struct DeliveryAttempt {
 
 /// The webhook outbox.
 impl Store {
-    /// Up to `max` receivers that webhooks wait for, in order from `first` on, each with when its next webhook is due or the
-    /// next lease of one expires.
+    /// Up to `max` receivers with waiting webhooks, sorted, from `first` on, each with the time when its next webhook is due or its next lease
+    /// expires.
     pub async fn waiting_receivers(
         &self,
         first: &str,
@@ -203,7 +200,7 @@ impl Store {
         Ok(receivers.collect::<Result<_, DbError>>()?)
     }
 
-    /// Leases due webhooks to `owner` until `until`: of each receiver up to the number given with it, the longest due first.
+    /// Leases due webhooks to `owner` until `until`: for each receiver up to the given number, those that have been due longest first.
     pub async fn claim_webhooks(
         &self,
         owner: &str,
@@ -220,14 +217,14 @@ impl Store {
         self.write(claim).await
     }
 
-    /// When the next webhook is due or the next lease expires; `None` if none waits.
+    /// When the next webhook is due or the next lease expires; `None` if none is waiting.
     pub async fn next_webhook_due_at(&self) -> Result<Option<Millis>, StoreError> {
         let at = self.first(&NEXT_WEBHOOK_DUE_AT, &[], |row| row.opt_int(0));
         Ok(at.await?.flatten())
     }
 
-    /// Records a delivery attempt and what happens next. Idempotent. Of an attempt whose webhook was claimed again since, only
-    /// a delivery counts. A delivered webhook stays delivered.
+    /// Records a delivery attempt and what happens next. Idempotent. If the webhook was claimed again since, only a successful delivery counts. A
+    /// delivered webhook stays delivered.
     pub async fn record_delivery(&self, result: DeliveryResult) -> Result<(), StoreError> {
         self.write(result).await
     }
@@ -261,8 +258,7 @@ fn receiver_of(url: &str) -> String {
     format!("{scheme}://{host}").to_ascii_lowercase()
 }
 
-/// A claim that was committed but whose reply was lost leaves webhooks leased to nobody; they are due again when the lease
-/// expires.
+/// If a claim is committed but its reply is lost, its webhooks are leased to nobody; they are due again when the lease expires.
 struct ClaimWebhooks {
     owner: String,
     wanted: Vec<(String, usize)>,
@@ -305,7 +301,7 @@ impl Write for DeliveryResult {
         let Self {
             task_id, number, ..
         } = self;
-        // A webhook that was purged with its task meanwhile gets no attempt.
+        // If the webhook was purged with its task in between, the attempt is not recorded.
         if batch.first(&LOCK_WEBHOOK, args![task_id]).await?.is_none() {
             return Ok(());
         }
@@ -328,7 +324,7 @@ impl Write for DeliveryResult {
     }
 }
 
-/// A log from the rows of [`WEBHOOK_LOG`]: each has the webhook, and an attempt or nulls.
+/// Reads a log from the rows of [`WEBHOOK_LOG`]: each row has the webhook, and an attempt or nulls.
 fn read_log(rows: &mut [Row]) -> Result<Option<WebhookLog>, DbError> {
     let Some(first) = rows.first_mut() else {
         return Ok(None);

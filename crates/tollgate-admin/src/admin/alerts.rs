@@ -1,4 +1,4 @@
-//! Alerts: what operators want to hear of, posted to a URL (docs/alerts.md).
+//! Alerts: events that operators want to be notified of, posted to a URL (docs/alerts.md).
 
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 
 /// Members of an alert that cannot be written.
 const READ_ONLY: &[&str] = &["id", "created_at", "version", "secret"];
-/// How long the name of a receiver may take to resolve when an alert is written.
+/// Timeout for resolving a receiver's host name when an alert is written.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 
 struct Alerts;
@@ -164,7 +164,7 @@ fn kind(name: &str, value: &Value) -> Result<AlertKind, AdminError> {
     })
 }
 
-/// Checks that an alert has a threshold if its kind needs one, and one that is possible.
+/// Checks that an alert has a threshold if its kind needs one, and that the value is allowed.
 ///
 /// # Errors
 /// 400 field `threshold`.
@@ -183,7 +183,7 @@ fn check_threshold(kind: AlertKind, threshold: Option<Amount>) -> Result<(), Adm
     }
 }
 
-/// Checks that a URL may be posted to.
+/// Checks that the gateway may post to a URL.
 ///
 /// # Errors
 /// 400 field `url`.

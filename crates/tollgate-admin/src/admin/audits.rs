@@ -1,4 +1,4 @@
-//! Audits: start one, and what the last ones found.
+//! Audits: starts one, and shows the latest ones with their findings.
 
 use std::sync::Arc;
 
@@ -103,7 +103,7 @@ async fn start(call: Call) -> Result<Reply, AdminError> {
     if is_started {
         let app = Arc::clone(&call.app);
         let runtime = tokio::runtime::Handle::current();
-        // On a thread of its own, and not waited for at the end of the process: an audit that is cut off is shown as failed.
+        // The audit runs on a separate thread, which the end of the process does not wait for: an audit that is cut off is shown as failed.
         tokio::task::spawn_blocking(move || {
             let now = || app.clock.now();
             let outcome = runtime.block_on(app.store.run_started_audit(&audit_id, now));

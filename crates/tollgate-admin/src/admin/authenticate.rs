@@ -1,4 +1,4 @@
-//! Who calls the admin API: the owner (`admin.key`), a token, or an admin with a session of the console.
+//! Authenticates the callers of the admin API: the owner (`admin.key`), a token, or an admin with a session of the console.
 
 use std::sync::Arc;
 
@@ -12,46 +12,46 @@ use tollgate_store::{Key, Session, StoreError, time_json};
 
 use super::scope::{Role, Scope, Scopes};
 
-/// The session cookie, and its name where there is no TLS: on loopback.
+/// The name of the session cookie, and its name on loopback without TLS.
 const COOKIE: &str = "__Host-tollgate_session";
 const LOOPBACK_COOKIE: &str = "tollgate_session";
-/// The header that pages of other origins cannot send.
+/// A header that pages of other origins cannot send: it protects requests with a cookie against cross-site request forgery.
 const CONSOLE_HEADER: &str = "x-tollgate-console";
-/// How often the last use of a token or session is written.
+/// Shortest time between two writes of the last use of a token or session.
 pub(crate) const USE_INTERVAL: Millis = MINUTE;
 
-/// How a caller is known.
+/// How a caller was authenticated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ActorKind {
     /// By `admin.key`.
     Owner,
     /// By the token with this id.
     Token(String),
-    /// By a session.
+    /// By a session of the console.
     Session(Box<Session>),
-    /// A user of the portal, by an API key, or by the session with this id that began with it.
+    /// A user of the portal: by this API key, and by the session with this id if the caller signed in with the key.
     Key(Arc<Key>, Option<String>),
 }
 
 /// A caller of the admin API.
 #[derive(Debug, Clone)]
 pub struct Actor {
-    /// How it is known.
+    /// How the caller was authenticated.
     pub kind: ActorKind,
     /// Its name in the trail.
     pub name: String,
-    /// Of an admin.
+    /// The role, if the caller is an admin.
     pub role: Option<Role>,
     /// What it may do.
     pub scopes: Scopes,
-    /// The names of its scopes; of a token, those that it was created with.
+    /// The names of its scopes; for a token, the ones that it was created with.
     pub scope_names: Vec<String>,
-    /// When its token expires.
+    /// When its token expires. `None` if the caller used no token, or the token does not expire.
     pub expires_at: Option<Millis>,
 }
 
 impl Actor {
-    /// Identifies the caller whatever it is renamed to.
+    /// The id of the caller, which stays the same if it is renamed.
     pub fn id(&self) -> &str {
         match &self.kind {
             ActorKind::Owner => "owner",
@@ -61,7 +61,7 @@ impl Actor {
         }
     }
 
-    /// As `GET /me` shows it.
+    /// The JSON object that `GET /me` returns.
     pub fn to_json(&self) -> Value {
         let (kind, fresh_until) = match &self.kind {
             ActorKind::Owner => ("owner", None),
@@ -79,7 +79,7 @@ impl Actor {
         })
     }
 
-    /// Checks a scope that the endpoint needs, and for money and secrets that the session's password was entered lately.
+    /// Checks that the caller has a scope that the endpoint needs and, for money and secrets, that the session's password was entered recently.
     ///
     /// # Errors
     /// 403 that names the scope.
@@ -98,7 +98,7 @@ impl Actor {
         Ok(())
     }
 
-    /// Checks that the caller has every scope that it gives away.
+    /// Checks that the caller has every scope that it grants to somebody else.
     ///
     /// # Errors
     /// 403.
@@ -115,7 +115,7 @@ impl Actor {
         Err(AdminError::forbidden("escalation", message))
     }
 
-    /// A user of the portal.
+    /// The actor for a user of the portal.
     pub(crate) fn of_key(key: Arc<Key>, session_id: Option<String>) -> Self {
         Self {
             name: format!("user:{}", key.user_id),
@@ -146,7 +146,7 @@ fn to_owned(names: Vec<&str>) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// The caller of a request: by its bearer token if there is one, else by its session cookie.
+/// Returns the caller of a request: by its bearer token if it has one, else by its session cookie.
 ///
 /// # Errors
 /// 401; 403 `csrf` for an unsafe request with a cookie that may come from another origin.
@@ -170,7 +170,7 @@ pub(super) async fn authenticate(
     Ok(Actor::of_session(session))
 }
 
-/// The session of the request's cookie, if that has not ended.
+/// The session of the request's cookie, if it has not ended.
 async fn find_session(
     app: &App,
     headers: &HeaderMap,
@@ -183,7 +183,7 @@ async fn find_session(
     app.store.session_by_hash(&hash, now).await
 }
 
-/// The session of the request's cookie, if there is one that can be read.
+/// The session of the request's cookie, if the request has one and the database can be read.
 pub(crate) async fn admin_session(app: &App, headers: &HeaderMap, now: Millis) -> Option<Session> {
     find_session(app, headers, now).await.ok().flatten()
 }
@@ -223,15 +223,15 @@ async fn bearer_actor(app: &App, token: &str) -> Result<Actor, AdminError> {
     })
 }
 
-/// The token of `Authorization: Bearer`; other schemes are not read.
+/// The token of `Authorization: Bearer`; other schemes are ignored.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// Whether the client reaches the gateway without TLS on loopback, where a `Secure` cookie would not come back.
-/// `url` is the address under which browsers know the gateway.
+/// Whether the browser uses the gateway without TLS on loopback, where it would not send a `Secure` cookie back. `url` is the public URL of the
+/// pages.
 pub(crate) fn is_plain_loopback(url: &str, headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|v| v.to_str().ok());
     let host = host.unwrap_or_default();
@@ -265,7 +265,7 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
     })
 }
 
-/// Checks that an unsafe request comes from a page of this gateway, which browsers know as `url`.
+/// Checks that an unsafe request comes from a page of this gateway, whose public URL is `url`.
 ///
 /// # Errors
 /// 403 `csrf`.

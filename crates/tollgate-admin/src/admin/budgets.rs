@@ -132,7 +132,7 @@ fn period(name: &str, value: &Value) -> Result<BudgetPeriod, AdminError> {
     })
 }
 
-/// Whether a mode rejects requests.
+/// Parses `hard` (`true`: requests beyond the budget are rejected) or `soft`.
 fn mode(name: &str, value: &Value) -> Result<bool, AdminError> {
     match value.as_str() {
         Some("hard") => Ok(true),

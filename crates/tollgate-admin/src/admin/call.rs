@@ -1,4 +1,4 @@
-//! A request to an endpoint of the admin API, after the caller and its scope were checked.
+//! One request to an endpoint of the admin API, after its caller and scope were checked.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::reply::Reply;
 
 /// The header with the reason of a write, for requests without a body.
 const REASON_HEADER: &str = "x-tollgate-reason";
-/// A version that no object has.
+/// A version number that no object has.
 const NO_VERSION: i64 = -1;
 
-/// A request. Handlers check in this order: the object, then body and query, then the version, then its state.
+/// A request to the admin API. Handlers check in this order: the object, then body and query, then the version, then the object's state.
 pub struct Call {
-    /// The gateway.
+    /// The running gateway.
     pub app: Arc<App>,
-    /// Who calls; `None` for sign-in.
+    /// The caller; `None` if the endpoint is public (sign-in).
     pub actor: Option<Actor>,
     /// The path.
     pub path: String,
@@ -36,24 +36,24 @@ pub struct Call {
     pub(super) parameters: &'static [&'static str],
     /// Whether the endpoint is a list, which also has `limit` and `cursor`.
     pub(super) is_list: bool,
-    /// The query, not checked yet.
+    /// The query parameters, not checked yet.
     pub query: Query,
     /// The headers.
     pub headers: HeaderMap,
-    /// The client's address, behind trusted proxies.
+    /// The client's address; behind trusted proxies, the one that they report.
     pub address: IpAddr,
-    /// The address that the connection comes from.
+    /// The address of the other end of the connection.
     pub peer: IpAddr,
     /// The request's id.
     pub request_id: String,
-    /// When the request came.
+    /// When the request was received.
     pub now: Millis,
     pub(super) method: Method,
     pub(super) body: Result<Bytes, AdminError>,
 }
 
 impl Call {
-    /// The caller.
+    /// Returns the caller.
     ///
     /// # Errors
     /// 401 if there is none.
@@ -66,7 +66,7 @@ impl Call {
         self.ids.first().map_or("", String::as_str)
     }
 
-    /// Checks that the query has no other parameters than the endpoint.
+    /// Checks that the query has no parameters other than those of the endpoint.
     ///
     /// # Errors
     /// 400 that names the parameter.
@@ -108,7 +108,7 @@ impl Call {
         })
     }
 
-    /// The version that `If-Match` names, for the write to compare; one that no object has if the header is malformed.
+    /// The version in `If-Match`, which the write compares; a malformed header counts as a version that no object has.
     ///
     /// # Errors
     /// 428 if there is no such header, or `*`.
@@ -130,7 +130,8 @@ impl Call {
         }
     }
 
-    /// What a write needs to know of the request. `body` is the parsed body; `reason` the one in it, else that of the header.
+    /// The caller, reason and idempotency key of a write. `body` is the parsed body; `reason` is the one in the body; without it, that of the header
+    /// is used.
     ///
     /// # Errors
     /// 400 for a bad `Idempotency-Key` or reason.
@@ -171,7 +172,7 @@ impl Call {
         })
     }
 
-    /// What a write that moves money needs to know of the request.
+    /// As `write_request`, for a write that moves money.
     ///
     /// # Errors
     /// 400 also if there is no `Idempotency-Key`.
@@ -188,7 +189,7 @@ impl Call {
         Ok(request)
     }
 
-    /// The members of the body, for checks that come before those of the body itself: none if it has no members.
+    /// The members of the body, for checks that come before the body itself is checked. Empty if the body is no object.
     pub fn body_members(&self) -> Map<String, Value> {
         let body = self.body.as_deref().unwrap_or_default();
         serde_json::from_slice(body).unwrap_or_default()
@@ -202,8 +203,8 @@ impl Call {
         Fields::new(self.json_body()?)
     }
 
-    /// What a write needs to know of the request whose body has these fields, after the last was taken: takes the reason and rejects
-    /// what is left over. `read_only` are known members that cannot be written.
+    /// Finishes a write's body after its members were taken: takes the reason, rejects members that are left, and returns the caller, reason and
+    /// idempotency key. `read_only` are known members that cannot be written.
     ///
     /// # Errors
     /// 400.
@@ -217,7 +218,7 @@ impl Call {
         self.write_request(&body, reason)
     }
 
-    /// As [`Call::write`], of an action whose body has nothing but a reason.
+    /// As [`Call::write`], for an action whose body may contain nothing but a reason.
     ///
     /// # Errors
     /// 400, 413, 415.
@@ -226,10 +227,10 @@ impl Call {
     }
 }
 
-/// The reply to a write of an object, such as a `user`.
+/// The reply to a write of an object; `what` is its kind, such as `user`.
 ///
 /// # Errors
-/// That of the rejection.
+/// The error for the rejection.
 pub fn written(result: AdminResult, what: &str) -> Result<Reply, AdminError> {
     match result? {
         Ok(reply) => Ok(Reply::written(reply)),

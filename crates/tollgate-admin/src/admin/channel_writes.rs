@@ -1,4 +1,4 @@
-//! `POST`, `PATCH` and `DELETE` of `/channels`: channels of the database; and what is done to any channel: pause, wake, test.
+//! `POST`, `PATCH` and `DELETE` of `/channels` for channels of the database; and actions on any channel: pause, wake, test.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -86,7 +86,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// Members that a request cannot write.
+/// Members of a channel that a request cannot write.
 const READ_ONLY: &[&str] = &[
     "source",
     "shadowed",
@@ -97,11 +97,11 @@ const READ_ONLY: &[&str] = &[
 ];
 const API_KEYS: &str = "api_keys";
 const REASON: &str = "reason";
-/// Members that decide where the keys of a channel are sent.
+/// Members that decide which server receives the keys of a channel.
 const DESTINATION: &[&str] = &["kind", "base_url"];
 /// The longest name, in characters.
 const MAX_NAME: usize = 64;
-/// The longest pause that ends by itself, in seconds: a year.
+/// The longest pause with an end, in seconds: a year.
 const MAX_PAUSE_S: u64 = 366 * 86_400;
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
@@ -187,7 +187,7 @@ async fn wake(call: Call) -> Result<Reply, AdminError> {
     let found = find(&call).await?;
     let reply = set_pause(&call, call.fields()?, found.shown(&call), None).await?;
     let reloadable = call.app.reloadable.current();
-    // One that this node cannot open has no cooldowns here.
+    // A channel that this node cannot open has no cooldowns on this node.
     if let Ok(open) = open_channel(&reloadable, &call) {
         open.lift_cooldowns();
     }
@@ -220,7 +220,7 @@ async fn test(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
     let results = match open_channel(&reloadable, &call) {
         Ok(open) => test_channel(&call, &reloadable, open).await,
-        // A channel of the database that this node cannot open.
+        // The channel is in the database, but this node cannot open it.
         Err(_) => {
             let mut errors = reloadable.errors.iter();
             let error = errors.find(|error| error.contains(&format!("{:?}", call.id())));
@@ -267,7 +267,7 @@ async fn test_channel(call: &Call, reloadable: &Reloadable, open: &OpenChannel) 
     join_all(tests).await
 }
 
-/// Checks that the caller may write secrets if the body has one of these members.
+/// Checks that the caller has the scope for writing secrets if the body has one of these members.
 fn check_secrets_scope(call: &Call, members: &[&str]) -> Result<(), AdminError> {
     let body = call.body_members();
     if members.iter().any(|member| body.contains_key(*member)) {
@@ -276,7 +276,7 @@ fn check_secrets_scope(call: &Call, members: &[&str]) -> Result<(), AdminError> 
     Ok(())
 }
 
-/// Checks a channel as those of the file are.
+/// Checks a channel with the same code as channels of the file.
 fn check(call: &Call, name: &str, channel: &StoredChannel) -> Result<(), AdminError> {
     if channel.settings.contains_key("admin_key") {
         let message = "can be set in the configuration file only";
@@ -287,7 +287,7 @@ fn check(call: &Call, name: &str, channel: &StoredChannel) -> Result<(), AdminEr
     Ok(())
 }
 
-/// The keys that a body lists; `current` are those of the channel as it is.
+/// Parses the keys that a body lists; `current` are the keys that the channel has now.
 fn read_keys(
     call: &Call,
     channel: &str,

@@ -1,4 +1,4 @@
-//! `/channels`: the channels of the file, those of the database, and their health. What changes them is in `channel_writes`.
+//! `/channels`: lists channels of the file and of the database, with their health. Endpoints that change them are in `channel_writes`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,7 +91,7 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, listing).await
 }
 
-/// Every channel as it is shown.
+/// Every channel as JSON.
 pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
     let open = reloadable.routing.channels().iter();
     let fixed = open.filter_map(|open| {
@@ -120,7 +120,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 async fn health(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
     let open = open_channel(&reloadable, &call)?;
-    // One entry for each node, not a list with pages.
+    // The response has one entry for each node; it is not a list with pages.
     call.query.allow(&[])?;
     let report = open.health_report();
     let cooldowns = report.cooldowns.iter().map(|cooldown| {
@@ -139,14 +139,14 @@ async fn health(call: Call) -> Result<Reply, AdminError> {
     Ok(Reply::json(json!({ "data": [node], "next_cursor": null })))
 }
 
-/// A channel that a path names, and whether it is paused.
+/// The channel of the request's path, and whether it is paused.
 pub(super) struct Found {
     pub(super) target: Target,
     pub(super) is_paused: bool,
 }
 
 impl Found {
-    /// The channel as it is shown, and its version.
+    /// The channel as JSON, and its version.
     pub(super) fn shown(&self, call: &Call) -> (Value, i64) {
         match &self.target {
             Target::Fixed(channel) => (channel.clone(), FIXED_VERSION),
@@ -158,7 +158,7 @@ impl Found {
     }
 }
 
-/// The channel that the path names.
+/// Finds the channel of the request's path.
 ///
 /// # Errors
 /// 404.
@@ -181,7 +181,7 @@ pub(super) async fn find(call: &Call) -> Result<Found, AdminError> {
     })
 }
 
-/// The channel of the path's name that serves on this node.
+/// The open channel of this node with the name in the request's path.
 ///
 /// # Errors
 /// 404.
@@ -193,7 +193,7 @@ pub(super) fn open_channel<'a>(
     found.ok_or_else(|| AdminError::not_found("channel"))
 }
 
-/// Where a channel that serves on this node is configured, unless that is the database.
+/// Where an open channel of this node is configured; `None` if in the database.
 fn source_of(reloadable: &Reloadable, name: &str) -> Option<Source> {
     if reloadable.is_file_channel(name) {
         return Some(Source::File);
@@ -202,7 +202,7 @@ fn source_of(reloadable: &Reloadable, name: &str) -> Option<Source> {
     (reloadable.routing.is_built_in() && serves).then_some(Source::BuiltIn)
 }
 
-/// How rows are shown in a reply to a write.
+/// A function that converts a channel's row to JSON for the reply to a write.
 pub(super) fn show(call: &Call, is_paused: bool) -> ShowRow {
     let reloadable = call.app.reloadable.current();
     Arc::new(move |row| show_row(&reloadable, row, is_paused))
@@ -248,7 +248,7 @@ fn show_fixed(reloadable: &Reloadable, open: &OpenChannel, source: Source) -> Va
     show_channel(channel, keys.collect(), &about)
 }
 
-/// What is shown of a channel beside its settings.
+/// The members of a channel's JSON that are not settings.
 struct About {
     source: Source,
     is_shadowed: bool,
@@ -288,7 +288,7 @@ fn show_channel(channel: &Channel, api_keys: Vec<Value>, about: &About) -> Value
         "updated_at": about.times.map(|(_, updated_at)| time_json(updated_at)),
         "version": about.version,
     });
-    // Few channels have these; the sandbox allows everything.
+    // Few channels have these members. The sandbox forwards every option, so its list is not shown.
     if !channel.allow.is_empty() && !is_free_of_charge(&channel.kind) {
         shown["allow"] = channel.allow.iter().map(|option| option.name()).collect();
     }

@@ -1,4 +1,4 @@
-//! Chats: list, and page of one chat. Its messages are not stored.
+//! Chats: list all, or show one. Their messages are not stored.
 
 use async_trait::async_trait;
 use http::Method;
@@ -47,7 +47,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// Chats, newest first.
+/// The list of chats that match the filter, newest first.
 pub(crate) struct Chats(pub(crate) ChatFilter);
 
 #[async_trait]
@@ -94,7 +94,7 @@ async fn list_chats(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Chats(filter)).await
 }
 
-/// The filter that the query names.
+/// Parses the filter in the query.
 ///
 /// # Errors
 /// 400 for a bad time.

@@ -1,5 +1,5 @@
-//! `/config` and `/nodes`: the settings that hold, the check of a configuration file, the whole configuration as TOML, and which
-//! configuration each node applies.
+//! `/config` and `/nodes`: the settings in effect, the check of a configuration file, the complete configuration as TOML, and the configuration that
+//! each node applies.
 
 use axum::body::Body;
 use http::Method;
@@ -105,7 +105,7 @@ async fn list_nodes(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let mut nodes = call.app.store.live_nodes(call.now).await?;
     if !call.app.store.is_shared() {
-        // What an earlier run of the only node wrote may not have expired yet.
+        // The record of an earlier run of the only node may not have expired yet.
         nodes.retain(|node| node.id == call.app.heartbeat.node);
     }
     let is_alone = !call.app.store.is_shared();

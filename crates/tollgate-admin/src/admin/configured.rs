@@ -1,5 +1,5 @@
-//! What the endpoints of channels, prices and models share: objects of the file are read-only here, those of the database are
-//! written with their version.
+//! Shared code of the endpoints of channels, prices and models: objects of the file are read-only here; objects of the database are written only if
+//! the request has their version.
 
 use serde_json::{Map, Value};
 use tollgate_config::Source;
@@ -12,23 +12,23 @@ use tollgate_store::{
 use super::call::{Call, written};
 use super::reply::Reply;
 
-/// The version of objects of the file and of built-in ones, which do not change here.
+/// The version of objects that are in the file or built in: the admin API cannot change them.
 pub(super) const FIXED_VERSION: i64 = 1;
-/// The query parameter that names where an object is configured.
+/// The query parameter that selects where an object is configured.
 pub(super) const SOURCE: &str = "source";
 const SOURCES: [Source; 3] = [Source::File, Source::Database, Source::BuiltIn];
 
-/// An object that a path names.
+/// The object of a request's path.
 pub(super) enum Target {
-    /// Of the file, or a built-in one: as it is shown.
+    /// An object of the file, or a built-in one, as JSON.
     Fixed(Value),
-    /// Of the database.
+    /// An object of the database.
     Stored(ConfigurationRow),
 }
 
 impl Target {
-    /// The object that a path names among a row of the database and one that is configured elsewhere. The file's counts unless the
-    /// request asks for the database's; a built-in one counts if there is no other. `None` if there is none.
+    /// Selects one of two objects of the same name: `stored` from the database and `fixed` from elsewhere. An object of the file wins unless the
+    /// request asks for the database's; a built-in one is selected only if there is no other. `None` if no object matches.
     pub(super) fn find(
         call: &Call,
         stored: Option<ConfigurationRow>,
@@ -47,10 +47,10 @@ impl Target {
         }
     }
 
-    /// The row of the database, once the request has named the version of the object.
+    /// Returns the row of the database and the version in the request's `If-Match`.
     ///
     /// # Errors
-    /// 428 without a version; of objects that are configured elsewhere 412 for another version, else 409.
+    /// 428 without a version; for an object that is not in the database 412 if the version differs, else 409.
     pub(super) fn writable(
         self,
         call: &Call,
@@ -69,7 +69,7 @@ impl Target {
     }
 }
 
-/// 409: the object is not one of the database.
+/// The error 409 for an object that is not in the database.
 pub(super) fn file_owned(what: &str) -> AdminError {
     let message = format!(
         "this {what} is set in the configuration file or built in: change the file to change it"
@@ -77,7 +77,7 @@ pub(super) fn file_owned(what: &str) -> AdminError {
     AdminError::conflict("file_owned", message)
 }
 
-/// The sources whose objects a list shows.
+/// The sources whose objects a list includes.
 ///
 /// # Errors
 /// 400 for a source that does not exist.
@@ -101,7 +101,7 @@ pub(super) fn check_query(call: &Call) -> Result<(), AdminError> {
     listed_sources(call).map(drop)
 }
 
-/// The objects of these sources as a list has them, by the member `name`; the file's before the database's of the same name.
+/// Objects of these sources as a list needs them, sorted by the member `name`; an object of the file precedes one of the database with the same name.
 pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec<(String, Value)> {
     let is_listed = |object: &Value| {
         sources
@@ -112,7 +112,7 @@ pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec
     let named = objects.map(|object| {
         let mut key = object[name].as_str().unwrap_or_default().to_owned();
         if object["shadowed"] == true {
-            // No name has a space: the key is unique, and comes right behind the file's.
+            // No name contains a space: the key is unique, and sorts directly after the file's.
             key.push_str(" database");
         }
         (key, object)
@@ -122,10 +122,10 @@ pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec
     named
 }
 
-/// Writes a row and applies it on this node before the reply; the other nodes follow within a second.
+/// Writes a row and applies it on this node before the reply; other nodes apply it within a second.
 ///
 /// # Errors
-/// That of the rejection.
+/// The error for the rejection.
 pub(super) async fn write(
     call: &Call,
     request: &AdminRequest,
@@ -145,10 +145,10 @@ pub(super) async fn write(
     Ok(reply)
 }
 
-/// Applies what was written on this node.
+/// Applies the written configuration on this node.
 pub(super) async fn apply_here(call: &Call) {
     if let Err(e) = call.app.config_sync.refresh().await {
-        // The write stands, and the next poll applies it.
+        // The write is committed, and the next poll applies it.
         tracing::warn!(error = %e, "cannot read the stored configuration");
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-/// The header row.
+/// The header row with the names of the columns.
 pub(super) fn header_row(columns: &[&str]) -> String {
     format!("{}\r\n", columns.join(","))
 }
 
-/// One item: the cells of its members in the order of `columns`.
+/// One row: the values of an item's members in the order of `columns`.
 pub(super) fn item_row(columns: &[&str], item: &Value) -> String {
     let cells = columns.iter().map(|column| cell(&item[*column]));
     let mut row = cells.collect::<Vec<_>>().join(",");
@@ -28,7 +28,7 @@ fn cell(value: &Value) -> String {
     text
 }
 
-/// Whether a spreadsheet could take a text for a formula. Amounts, which are texts in JSON, are numbers here.
+/// Whether a spreadsheet could interpret a text as a formula. Amounts, which are strings in JSON, are numbers here.
 fn is_formula(text: &str) -> bool {
     text.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(text)
 }

@@ -1,4 +1,4 @@
-//! `/models/custom`: the model ids that the operator adds, in the file or here.
+//! `/models/custom`: model ids that the operator adds, in the file or by this API.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ async fn list_models(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, listing).await
 }
 
-/// Every model that was added, as it is shown.
+/// Every added model as JSON.
 pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
     let fixed = reloadable.file.models.iter().map(show_fixed);
     let rows = stored.models.iter();
@@ -165,10 +165,10 @@ async fn find(call: &Call) -> Result<Target, AdminError> {
     Target::find(call, row, fixed).ok_or_else(|| AdminError::not_found(WHAT))
 }
 
-/// Checks a model as those of the file are.
+/// Checks a model with the same code as models of the file.
 fn check(name: &str, like: &str) -> Result<(), AdminError> {
     let catalogue_with = |like: &str| {
-        // Whether its name is taken is another question.
+        // Whether the name is a built-in model's is checked elsewhere.
         let name = if is_built_in(name) { "new" } else { name };
         let model = ExtraModel {
             name: name.to_owned(),
@@ -178,7 +178,7 @@ fn check(name: &str, like: &str) -> Result<(), AdminError> {
     };
     let built_in = Catalogue::new(&[]).map_err(|e| AdminError::with_status(500, e))?;
     catalogue_with(like).map_err(|message| {
-        // With a name that is possible for any model, the other member is to blame.
+        // If the name is valid with another model as `like`, the error is about `like`.
         let mut chat_models = built_in.chat_models();
         let is_name_possible = chat_models
             .next()
@@ -188,7 +188,7 @@ fn check(name: &str, like: &str) -> Result<(), AdminError> {
     })
 }
 
-/// Whether the catalogue has the model itself.
+/// Whether the built-in catalogue has the model.
 fn is_built_in(name: &str) -> bool {
     let built_in = Catalogue::new(&[]);
     built_in.is_ok_and(|catalogue| catalogue.models().any(|(known, _)| known == name))

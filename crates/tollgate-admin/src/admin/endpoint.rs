@@ -1,4 +1,4 @@
-//! An endpoint of the admin API: method, path, scope and shapes, the checks before its handler, and how its request is read.
+//! An endpoint of the admin API (method, path, scope, schemas), the checks before its handler, and how its request is read.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use super::query::Query;
 use super::reply::Reply;
 use super::scope::Scope;
 
-/// Where the admin API is.
+/// The path prefix of the admin API.
 pub const PREFIX: &str = "/admin/v1";
 /// Largest body of a request, in bytes.
 const MAX_BODY: usize = 1 << 20;
@@ -34,9 +34,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Who may call an endpoint.
 #[derive(Debug, Clone, Copy)]
 pub enum Access {
-    /// Anybody: sign-in.
+    /// Anybody, without authentication: sign-in.
     Public,
-    /// Any caller who is known.
+    /// Any authenticated caller.
     Any,
     /// Callers with the scope.
     Scope(Scope),
@@ -44,7 +44,7 @@ pub enum Access {
     AnyOf(&'static [Scope]),
 }
 
-/// What an endpoint replies with.
+/// What an endpoint returns.
 #[derive(Debug, Clone, Copy)]
 pub enum Returns {
     /// An object: the name of its schema, and the status.
@@ -53,7 +53,7 @@ pub enum Returns {
     List(&'static str),
     /// A text of that media type.
     Text(&'static str),
-    /// 204.
+    /// 204, without a body.
     Nothing,
 }
 
@@ -76,11 +76,11 @@ pub struct Endpoint {
     pub body: Option<&'static str>,
     /// What it replies with.
     pub returns: Returns,
-    /// Runs it.
+    /// The function that handles a request.
     pub handler: fn(Call) -> Handling,
 }
 
-/// An async function as [`Endpoint::handler`].
+/// An async function as an [`Endpoint::handler`].
 macro_rules! handler {
     ($function:path) => {
         |call| Box::pin($function(call))
@@ -88,7 +88,7 @@ macro_rules! handler {
 }
 pub(crate) use handler;
 
-/// Answers a request to the endpoint.
+/// Handles a request to the endpoint and returns its response.
 pub(super) async fn handle(
     app: Arc<App>,
     endpoint: &'static Endpoint,
@@ -133,7 +133,7 @@ async fn check_and_run(
     run_handler(endpoint, call).await
 }
 
-/// Runs the endpoint's handler. What a write changes of users and keys holds on this node before the reply is sent; on others within a second.
+/// Runs the endpoint's handler. A write's changes of users and keys take effect on this node before the reply is sent; on others within a second.
 pub(crate) async fn run_handler(
     endpoint: &'static Endpoint,
     call: Call,
@@ -146,7 +146,7 @@ pub(crate) async fn run_handler(
     Ok(reply)
 }
 
-/// Sets the header `Host`: HTTP/2 has the host in the URI.
+/// Sets the header `Host` if it is missing: in HTTP/2 the host is in the URI.
 pub(crate) fn set_host(parts: &mut Parts) {
     if let Some(authority) = parts.uri.authority()
         && !parts.headers.contains_key(header::HOST)
@@ -156,7 +156,7 @@ pub(crate) fn set_host(parts: &mut Parts) {
     }
 }
 
-/// Reads a request of a caller who may make it.
+/// Reads a request whose caller was already checked.
 ///
 /// # Errors
 /// 404 for a path that is not UTF-8.

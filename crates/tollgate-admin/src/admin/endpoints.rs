@@ -1,4 +1,4 @@
-//! The table of contents of the admin API: every endpoint. The router and the OpenAPI document are made from it.
+//! The list of all endpoints of the admin API. The router and the OpenAPI document are generated from it.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! The books: of all users, and of one user with its running balance.
+//! The ledger entries: of all users, and of one user with its running balance.
 
 use async_trait::async_trait;
 use http::Method;
@@ -105,7 +105,7 @@ async fn list_entries(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Entries(filter)).await
 }
 
-/// The books of a user, newest first, each entry with the balance after it.
+/// The ledger entries of a user, newest first, each with the balance after it.
 pub(crate) struct UserEntries {
     pub(crate) user_id: String,
     pub(crate) filter: EntryFilter,
@@ -138,7 +138,7 @@ impl Listing for UserEntries {
         let start = after.map(position).transpose()?;
         let page = store.list_user_entries(&self.user_id, &self.filter, start.as_ref(), limit);
         let (entries, newest) = page.await?;
-        // A later page goes on from the balance that the last entry before it left to those before that.
+        // The position of a later page includes the balance before the last entry of the page before it.
         let balance = after.and_then(|after| after.get(3)?.parse().ok());
         let mut balance = balance.map_or(newest, Amount::from_nanos);
         let items = entries.iter().map(|entry| {

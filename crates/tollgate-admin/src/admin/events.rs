@@ -1,4 +1,4 @@
-//! The trail: `GET /events`, `GET /events/verify`.
+//! The trail of admin writes: `GET /events`, `GET /events/verify`.
 
 use async_trait::async_trait;
 use http::Method;

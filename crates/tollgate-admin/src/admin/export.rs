@@ -1,4 +1,4 @@
-//! The configuration of file and database as one configuration file. Secrets are comments; `env:NAME` is kept.
+//! Exports the configuration of file and database as one configuration file. Secrets are replaced by comments; `env:NAME` is kept.
 
 use std::fmt::Write as _;
 
@@ -36,12 +36,12 @@ const CHANNEL_SETTINGS: &[&str] = &[
     "betas",
     "options",
 ];
-/// Members of a price that are no part of it.
+/// Members of a price's JSON that are not part of the price.
 const ABOUT_PRICE: &[&str] = &["model", "source", "shadowed", "version"];
-/// Members of a price that are texts in the file too; the others are numbers.
+/// Members of a price that are strings in the file; all others are numbers there.
 const PRICE_TEXTS: &[&str] = &["size", "resolution", "quality"];
 
-/// Writes the configuration.
+/// Returns the configuration as TOML.
 ///
 /// # Errors
 /// The database's.
@@ -57,7 +57,7 @@ pub(super) async fn write_configuration(call: &Call) -> Result<String, AdminErro
     Ok(text)
 }
 
-/// Settings that name a node itself, or a place on its machine.
+/// Settings that name a node itself, or a location on its machine: they may differ between nodes.
 const OF_ONE_NODE: &[&str] = &[
     "admin.listen",
     "admin.public_url",
@@ -75,7 +75,7 @@ const OF_ONE_NODE: &[&str] = &[
     "tls.key",
 ];
 
-/// A hash of what a configuration applies: 16 hex digits. Nodes that serve in the same way have the same one; secrets are not in it.
+/// A hash of the configuration that a node applies: 16 hex digits. Nodes that serve in the same way have the same hash; secrets are not part of it.
 pub fn configuration_fingerprint(reloadable: &Reloadable) -> String {
     let mut text = String::new();
     let settings = reloadable.file.settings().into_iter();
@@ -181,7 +181,7 @@ fn write_prices(text: &mut String, reloadable: &Reloadable, stored: &StoredConfi
     }
 }
 
-/// A member of a price: amounts are numbers in the file.
+/// A member of a price as TOML: amounts are numbers in the file.
 fn price_value(name: &str, value: &Value) -> String {
     match value {
         Value::String(amount) if !PRICE_TEXTS.contains(&name) => amount.clone(),
@@ -205,7 +205,7 @@ fn comment(text: &mut String, what: &str) {
     let _ = writeln!(text, "# {what}");
 }
 
-/// A JSON value in TOML. Strings are written alike in both.
+/// A JSON value as TOML. Strings have the same syntax in both.
 fn toml_value(_: &str, value: &Value) -> String {
     match value {
         Value::Array(items) => {
@@ -227,7 +227,7 @@ fn table(members: &Map<String, Value>, write: fn(&str, &Value) -> String) -> Str
     format!("{{ {} }}", members.collect::<Vec<_>>().join(", "))
 }
 
-/// A name, in quotes if it needs them.
+/// A name as a TOML key, in quotes if it needs them.
 fn bare(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match !name.is_empty() && name.chars().all(is_plain) {

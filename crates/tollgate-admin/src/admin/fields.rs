@@ -1,4 +1,4 @@
-//! The members of a JSON body: each is taken by its name and type; what is left over is unknown.
+//! Parses the members of a JSON body: each member is taken by name and type, and members that are left are rejected as unknown.
 
 use serde_json::{Map, Value};
 use tollgate_core::{Amount, Millis, money};
@@ -37,7 +37,7 @@ impl Fields {
         }
     }
 
-    /// The whole body. Rejects members that were not taken; `read_only` are known ones that cannot be written.
+    /// Returns the complete body. Rejects members that were not taken; `read_only` are known members that cannot be written.
     ///
     /// # Errors
     /// 400 that names the member.
@@ -51,7 +51,7 @@ impl Fields {
         }
     }
 
-    /// All members but those in `leave`.
+    /// Takes all members except those in `leave`.
     pub fn take_all_but(&mut self, leave: &[&str]) -> Map<String, Value> {
         let all = std::mem::take(&mut self.members).into_iter();
         let (left, taken) = all.partition(|(name, _)| leave.contains(&name.as_str()));
@@ -59,7 +59,7 @@ impl Fields {
         taken
     }
 
-    /// A member that may be absent or null.
+    /// Takes a member that may be absent or null.
     pub fn optional<T>(
         &mut self,
         name: &str,
@@ -68,7 +68,7 @@ impl Fields {
         Ok(self.nullable(name, parse)?.flatten())
     }
 
-    /// A member that may be absent (`None`) or null (`Some(None)`), as in a patch.
+    /// Takes a member that may be absent (`None`) or null (`Some(None)`), as in a patch.
     pub fn nullable<T>(
         &mut self,
         name: &str,
@@ -81,7 +81,7 @@ impl Fields {
         }
     }
 
-    /// A member that may be absent but not null, as in a patch.
+    /// Takes a member that may be absent but not null, as in a patch.
     pub fn patched<T>(
         &mut self,
         name: &str,
@@ -91,7 +91,7 @@ impl Fields {
         value.map(|value| parse(name, &value)).transpose()
     }
 
-    /// A member that must be there.
+    /// Takes a member that must be present.
     pub fn required<T>(
         &mut self,
         name: &str,
@@ -189,7 +189,7 @@ pub fn time(name: &str, value: &Value) -> Result<Millis, AdminError> {
 
 /// [`time`] of a text.
 pub fn parse_time(name: &str, text: &str) -> Result<Millis, AdminError> {
-    // A date, a time and an offset; other forms that the parser knows have no `T` at this place.
+    // The parser also accepts forms without a `T` between date and time; only a date, a time and an offset are allowed here.
     let has_form = text.get(10..11).is_some_and(|t| "Tt ".contains(t));
     let time = text.parse::<jiff::Timestamp>().ok().filter(|_| has_form);
     time.map(jiff::Timestamp::as_millisecond).ok_or_else(|| {

@@ -150,7 +150,7 @@ async fn list_keys(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Keys(filter)).await
 }
 
-/// The models that a key may use.
+/// Parses the list of models that a key may use.
 fn models(name: &str, value: &Value) -> Result<Vec<String>, AdminError> {
     let models = fields::list(fields::object_name)(name, value)?;
     if models.len() > MAX_MODELS {
@@ -162,7 +162,7 @@ fn models(name: &str, value: &Value) -> Result<Vec<String>, AdminError> {
     Ok(models)
 }
 
-/// Whether chats come without the gateway's envelope.
+/// Parses `envelope`: whether chat responses have no envelope `{code, data}` around them.
 fn bare_envelope(name: &str, value: &Value) -> Result<bool, AdminError> {
     match value.as_str() {
         Some("standard") => Ok(false),
@@ -174,7 +174,7 @@ fn bare_envelope(name: &str, value: &Value) -> Result<bool, AdminError> {
     }
 }
 
-/// The key that the members of a body describe, but for its user.
+/// The key that the members of a body describe, without its user.
 ///
 /// # Errors
 /// 400 that names a member.
@@ -199,7 +199,7 @@ pub(crate) fn new_key(
             models: fields.optional("models", models)?,
             expires_at: fields.optional("expires_at", fields::time)?,
             bare_envelope: fields.optional("envelope", bare_envelope)?.unwrap_or(false),
-            // Whose traces the content is in decides: the operator.
+            // Only the operator may enable this, because the content is recorded in the operator's traces.
             trace_content: false,
         },
         now,

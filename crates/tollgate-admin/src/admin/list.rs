@@ -1,4 +1,4 @@
-//! Lists: pages with keyset cursors that are bound to path and filters, or all of it as CSV.
+//! Lists: pages with keyset cursors that are valid only for the same path and filters, or the complete list as CSV.
 
 use std::sync::Arc;
 
@@ -24,22 +24,22 @@ const MAX_LIMIT: usize = 200;
 /// Items that a CSV export reads at a time.
 const CSV_PAGE: usize = 1000;
 
-/// An item of a list, with the values that place it in the list's order.
+/// An item of a list, with the values that determine its position.
 #[derive(Debug)]
 pub struct Item {
-    /// The members that the list shows.
+    /// The members of the item that the list shows.
     pub value: Value,
-    /// Its place, for the cursor.
+    /// The item's position in the list, for the cursor.
     pub position: Vec<String>,
 }
 
-/// What is listed, with its filters.
+/// A list of objects, with its filters.
 #[async_trait]
 pub trait Listing: Send + Sync + 'static {
     /// The members of an item, in order: the columns of the CSV.
     fn columns(&self) -> &[&'static str];
 
-    /// At most `limit` items behind the position `after`.
+    /// At most `limit` items after the position `after`.
     ///
     /// # Errors
     /// 400 if the position is not one of this list.
@@ -51,7 +51,7 @@ pub trait Listing: Send + Sync + 'static {
     ) -> Result<Vec<Item>, AdminError>;
 }
 
-/// Replies with a page of the list, or with all of it if the client accepts CSV. The caller has checked the other parameters.
+/// Replies with a page of the list, or with the complete list if the client accepts CSV. The caller has checked all other query parameters.
 ///
 /// # Errors
 /// 400 for a bad `limit` or `cursor`.
@@ -77,7 +77,7 @@ pub async fn reply<L: Listing>(call: &Call, listing: L) -> Result<Reply, AdminEr
     Ok(Reply::json(json!({ "data": data, "next_cursor": next })))
 }
 
-/// The id behind which a page begins, in lists that are in the order of ids; `None` for the first page.
+/// The id after which a page begins, for lists that are sorted by id; `None` for the first page.
 ///
 /// # Errors
 /// 400 if the position is not one of such a list.
@@ -113,7 +113,7 @@ fn accepts_csv(call: &Call) -> bool {
         .any(|part| part.trim() == "text/csv")
 }
 
-/// A cursor: the position and a checksum over it, the path and the filters.
+/// Encodes a cursor: the position, and a checksum over position, path and filters.
 fn write_cursor(position: &[String], binding: &str) -> String {
     let position = json!(position).to_string();
     let checksum = checksum(&position, binding);
@@ -140,7 +140,7 @@ fn checksum(position: &str, binding: &str) -> String {
     id::hex(&digest[..CHECKSUM_LENGTH / 2])
 }
 
-/// Streams the header row, then page after page.
+/// Streams the header row, then one page after the other.
 fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> Body {
     struct State<L> {
         listing: L,
@@ -178,7 +178,7 @@ fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> 
     }))
 }
 
-/// Objects that are in memory, each with its unique name, in the order of the names.
+/// A list of objects in memory, each with its unique name, sorted by name.
 pub struct NamedObjects {
     /// The members of an object.
     pub columns: &'static [&'static str],
@@ -220,10 +220,10 @@ impl Listing for NamedObjects {
     }
 }
 
-/// A position that consists of a time and an id.
+/// Parses a position that consists of a time and an id.
 ///
 /// # Errors
-/// 400 if it is none.
+/// 400 if it does not have this form.
 pub fn page_start(
     after: Option<&[String]>,
 ) -> Result<Option<tollgate_store::PageStart>, AdminError> {

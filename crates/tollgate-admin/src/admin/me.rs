@@ -1,4 +1,4 @@
-//! `GET /me`: who calls.
+//! `GET /me`: returns the caller.
 
 use http::Method;
 use tollgate_server::http::admin_error::AdminError;

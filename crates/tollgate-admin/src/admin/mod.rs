@@ -1,5 +1,5 @@
-//! The admin API under `/admin/v1` (docs/admin.md). `endpoints` is its table of contents; each resource has a file of its own; the
-//! others are what all resources share: who calls and what they may do, bodies, queries, lists, replies and errors.
+//! The admin API under `/admin/v1` (docs/admin.md). `endpoints` lists all endpoints, and each resource has its own file. The other files are shared
+//! by all resources: authentication and scopes, bodies, queries, lists, replies and errors.
 
 mod admins;
 mod alerts;

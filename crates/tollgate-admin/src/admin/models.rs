@@ -1,4 +1,4 @@
-//! `GET /models`: what can be generated, with the JSON Schema of each model's requests.
+//! `GET /models`: the models that can be requested, with the JSON Schema of each model's requests.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub(crate) async fn list_models(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, listing).await
 }
 
-/// Every model that is no alias.
+/// Every model of the catalogue that is not an alias.
 fn models(call: &Call) -> Vec<(String, Value)> {
     let reloadable = call.app.reloadable.current();
     let catalogue = &reloadable.catalogue;

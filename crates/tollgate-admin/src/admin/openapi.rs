@@ -1,4 +1,4 @@
-//! `/admin/openapi.json`: the OpenAPI 3.1 document of the admin API, made from the list of its endpoints.
+//! `/admin/openapi.json`: the OpenAPI 3.1 document of the admin API, generated from the list of its endpoints.
 
 use http::Method;
 use serde_json::{Map, Value, json};
@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use super::endpoint::{Access, Endpoint, PREFIX, Returns};
 use super::scope::{ROLES, scope_names};
 
-/// Schemas of objects and bodies: name, then the members as `name:type`. `?` behind a type: may be null; behind a name: may be
-/// left out. The type `#NAME` is another of these schemas.
+/// Schemas of objects and bodies: name, then the members as `name:type`. A `?` after the type means that the member may be null; a `?` after the
+/// name, that it may be absent. The type `#NAME` refers to another of these schemas.
 const SCHEMAS: &[(&str, &str)] = &[
     (
         "me",
@@ -254,7 +254,7 @@ pub fn document(endpoints: impl Iterator<Item = &'static Endpoint>) -> Value {
     })
 }
 
-/// What the document says of an endpoint; `error` is the schema of its errors.
+/// The description of an endpoint in the document; `error` is the name of the schema of its errors.
 pub(crate) fn operation(endpoint: &Endpoint, error: &str) -> Value {
     let mut operation = json!({
         "operationId": operation_id(endpoint),
@@ -284,7 +284,7 @@ pub(crate) fn operation(endpoint: &Endpoint, error: &str) -> Value {
     operation
 }
 
-/// The method and the words of the path: `get_users_id`.
+/// The operation id: the method and the words of the path, such as `get_users_id`.
 fn operation_id(endpoint: &Endpoint) -> String {
     let words = endpoint.path.split(['/', '{', '}']);
     let words = words.filter(|word| !word.is_empty());
@@ -386,7 +386,7 @@ fn reference(schema: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{schema}") })
 }
 
-/// The schemas that these endpoints name, and those that these name.
+/// The schemas that these endpoints refer to, and the ones that those schemas refer to.
 pub(crate) fn schemas_of(endpoints: impl Iterator<Item = &'static Endpoint>) -> Map<String, Value> {
     let mut names: Vec<&str> = endpoints
         .flat_map(|endpoint| {

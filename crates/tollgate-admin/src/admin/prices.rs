@@ -1,4 +1,4 @@
-//! `/prices` and `/prices/{model}`: the price list. Prices of the database are written here.
+//! `/prices` and `/prices/{model}`: the price list. Prices in the database are written by these endpoints.
 
 use std::sync::Arc;
 
@@ -88,9 +88,9 @@ const COLUMNS: &[&str] = &[
     "version",
 ];
 
-/// Members that a request cannot write.
+/// Members of a price that a request cannot write.
 const READ_ONLY: &[&str] = &["model", "source", "shadowed", "version"];
-/// Members of an entry of `when` that are no amounts.
+/// Members of an entry of `when` that are not amounts.
 const CONDITIONS: &[&str] = &["size", "resolution", "quality"];
 
 async fn list_prices(call: Call) -> Result<Reply, AdminError> {
@@ -105,7 +105,7 @@ async fn list_prices(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, listing).await
 }
 
-/// Every price as it is shown, but built-in ones that one of the database stands in for.
+/// Every price as JSON. A built-in price is left out if the database has a price of the same model.
 pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
     let is_stored = |model: &str| stored.prices.iter().any(|row| row.name == model);
     let prices = reloadable.prices.sorted().into_iter();
@@ -145,7 +145,7 @@ async fn put(call: Call) -> Result<Reply, AdminError> {
     let price = fields.take_all_but(&[READ_ONLY, &["reason"]].concat());
     let request = call.write(fields, READ_ONLY)?;
     let price = checked(&call, price)?;
-    // A price of the database stands in for a built-in one.
+    // A price in the database replaces a built-in one.
     let is_built_in =
         matches!(&found, Some(Target::Fixed(price)) if price["source"] == Source::BuiltIn.name());
     let change = match found.filter(|_| !is_built_in) {
@@ -216,7 +216,7 @@ async fn find(call: &Call) -> Result<Option<Target>, AdminError> {
     Ok(Target::find(call, row, fixed))
 }
 
-/// A price that can be stored, with its amounts in their shortest form.
+/// Checks that a price can be stored; returns it with its amounts in their shortest form.
 fn checked(call: &Call, mut price: Map<String, Value>) -> Result<Value, AdminError> {
     price.retain(|_, value| !value.is_null());
     if price.is_empty() {
@@ -231,7 +231,7 @@ fn checked(call: &Call, mut price: Map<String, Value>) -> Result<Value, AdminErr
     Ok(Value::Object(price))
 }
 
-/// Writes every amount in a member of a price in its shortest form.
+/// Replaces every amount in a member of a price by its shortest form.
 fn normalize_amounts(path: &str, value: &mut Value) -> Result<(), AdminError> {
     match value {
         Value::Array(entries) if path == "when" => {
@@ -261,7 +261,7 @@ fn normalize_amounts(path: &str, value: &mut Value) -> Result<(), AdminError> {
     Ok(())
 }
 
-/// A price as it is shown, and its version.
+/// A price as JSON, and its version.
 fn shown(call: &Call, target: &Target) -> (Value, i64) {
     match target {
         Target::Fixed(price) => (price.clone(), FIXED_VERSION),
@@ -307,7 +307,7 @@ fn show_price(
     Value::Object(object)
 }
 
-/// The members of a price as the configuration writes them, without those that say what holds anyway.
+/// The members of a price as the configuration writes them, without those that are equal to their default.
 fn price_members(price: &ModelPrice, currency: Currency) -> Map<String, Value> {
     let mut members = Map::new();
     let mut add = |name: String, amount: Option<Amount>| {
@@ -338,7 +338,7 @@ fn price_members(price: &ModelPrice, currency: Currency) -> Map<String, Value> {
         ("image_output", parts.image_output),
     ] {
         match currency {
-            // A multiplier is the price of one token.
+            // In this currency the value is a multiplier: the price of one token.
             Currency::Tokens => {
                 let one = per_million.and_then(|amount| amount.times(1, 1_000_000));
                 add(name.to_owned(), one);

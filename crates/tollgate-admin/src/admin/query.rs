@@ -6,9 +6,9 @@ use tollgate_server::http::admin_error::AdminError;
 
 use super::fields::parse_time;
 
-/// The time that lists with a window show if the request names none.
+/// The window of time that a list shows if the request has neither `from` nor `to`.
 const DEFAULT_WINDOW: Millis = 7 * DAY;
-/// The end of time: 9999-12-31.
+/// The latest time that is accepted: 9999-12-31.
 const LATEST: Millis = 253_402_300_799_999;
 
 /// Query parameters of every list.
@@ -19,13 +19,13 @@ pub(super) const PAGE_PARAMETERS: [&str; 2] = ["limit", "cursor"];
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Parses the part of a URL behind `?`.
+    /// Parses the query of a URL (the part after `?`).
     pub fn parse(text: Option<&str>) -> Self {
         let text = text.unwrap_or_default().as_bytes();
         Self(url::form_urlencoded::parse(text).into_owned().collect())
     }
 
-    /// Checks that there are no others than these, each at most once.
+    /// Checks that there are no parameters other than these, each at most once.
     ///
     /// # Errors
     /// 400 that names the parameter.
@@ -52,7 +52,7 @@ impl Query {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The values of a filter, separated by commas.
+    /// The values of a filter parameter, which are separated by commas.
     pub fn list(&self, name: &str) -> Option<Vec<String>> {
         let value = self.get(name)?;
         Some(value.split(',').map(str::to_owned).collect())
@@ -85,7 +85,7 @@ impl Query {
         Ok((from, to.unwrap_or(LATEST)))
     }
 
-    /// The parameters that choose what is listed, in one text that is the same for every page.
+    /// The filter parameters as one text, which is the same for every page of a list.
     pub(super) fn filters(&self) -> String {
         let is_filter = |name: &str| name != "cursor" && name != "limit";
         let mut filters: Vec<_> = self.0.iter().filter(|(name, _)| is_filter(name)).collect();

@@ -1,4 +1,4 @@
-//! `POST /quote`: what a request would be held for, and which channels would serve it.
+//! `POST /quote`: the amount that a request would hold, and the channels that would serve it.
 
 use http::Method;
 use serde_json::Value;

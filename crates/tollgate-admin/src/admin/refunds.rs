@@ -55,10 +55,10 @@ async fn refund_chat(call: Call) -> Result<Reply, AdminError> {
     written(store.admin_refund_chat(&request, charge, new).await, "chat")
 }
 
-/// What the units of a chat's charge count.
+/// The unit of a chat's charge.
 pub(super) const UNIT_OF_CHATS: &str = "token";
 
-/// What the units of a task's charge count. `None` once the task was purged.
+/// The unit of a task's charge. `None` once the task was purged.
 pub(super) fn unit_of_task(charge: &ChargeRecord) -> Option<&'static str> {
     let (kind, job) = charge.job.as_ref()?;
     let job = Job::from_text(*kind, job).ok()?;

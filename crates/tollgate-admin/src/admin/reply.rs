@@ -7,7 +7,7 @@ use serde_json::Value;
 use tollgate_server::http::reply::{self, etag};
 use tollgate_store::AdminReply;
 
-/// Says that an earlier request with the same idempotency key got this reply.
+/// The header that marks the stored reply to an earlier request with the same idempotency key.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// A reply.
@@ -65,7 +65,7 @@ impl Reply {
         }
     }
 
-    /// Adds a member that is shown this once: null in the replies to repeats.
+    /// Adds a secret, which is shown only once: in replies to repeated requests the member is null.
     #[must_use]
     pub fn with_secret(mut self, member: &str, secret: &str) -> Self {
         if let ReplyBody::Json(body) = &mut self.body {

@@ -1,9 +1,9 @@
-//! What a caller of the admin API may do: scopes, sets of them, and the roles of admins.
+//! Permissions of callers of the admin API: scopes, sets of scopes, and the roles of admins.
 
-/// One thing that a caller may do.
+/// One permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Read users, their books, usage and budgets.
+    /// Read users, their ledger entries, usage and budgets.
     UsersRead,
     /// Change users and budgets.
     UsersWrite,
@@ -41,7 +41,7 @@ pub enum Scope {
     SecretsWrite,
 }
 
-/// Every scope with its name. `X:read` stands before `X:write`.
+/// Every scope with its name. `X:read` comes directly before `X:write`.
 const SCOPES: [(Scope, &str); 18] = [
     (Scope::UsersRead, "users:read"),
     (Scope::UsersWrite, "users:write"),
@@ -75,7 +75,7 @@ impl Scope {
         found.map(|(scope, _)| *scope)
     }
 
-    /// Whether a session must have entered its password in the last five minutes.
+    /// Whether a session needs to have entered its password in the last five minutes to use the scope.
     pub fn needs_fresh_session(self) -> bool {
         matches!(self, Self::MoneyWrite | Self::SecretsWrite)
     }
@@ -104,7 +104,7 @@ impl Scopes {
         self.0 & other.0 == other.0
     }
 
-    /// The names of its scopes.
+    /// The names of the scopes in the set.
     pub fn names(self) -> Vec<&'static str> {
         let own = SCOPES.iter().filter(|(scope, _)| self.contains(*scope));
         own.map(|(_, name)| *name).collect()
@@ -129,15 +129,15 @@ impl FromIterator<Scope> for Scopes {
 /// The role of an admin: a set of scopes with a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Everything.
+    /// All scopes.
     Owner,
-    /// Everything but money and provider keys.
+    /// All scopes except those for money and provider keys.
     Operator,
-    /// Reads all but the configuration; prices and money.
+    /// Reads everything except the configuration; writes prices and money.
     Finance,
     /// Reads accounts, tasks, chats, channels and prices; cancels tasks.
     Support,
-    /// Reads everything.
+    /// All scopes for reading.
     Viewer,
 }
 
@@ -162,7 +162,7 @@ impl Role {
         found.map(|(role, _)| *role)
     }
 
-    /// What an admin with the role may do.
+    /// The scopes of an admin with the role.
     pub fn scopes(self) -> Scopes {
         let all = || SCOPES.iter().map(|(scope, _)| *scope);
         let is_read = |scope: &Scope| scope.name().ends_with(":read");

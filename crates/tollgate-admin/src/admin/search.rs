@@ -1,4 +1,4 @@
-//! Search: what an exact id names.
+//! Search: finds the object with an exact id.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     handler: handler!(search),
 }];
 
-/// Fewest characters of an id.
+/// Shortest id that can be searched for, in characters.
 const MIN_LENGTH: usize = 3;
 
 async fn search(call: Call) -> Result<Reply, AdminError> {
@@ -73,7 +73,7 @@ async fn found_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<
     Ok(())
 }
 
-/// By its own id, or by that of its request in the last seven days.
+/// Finds chats by their own id, or by the id of their request if it is from the last seven days.
 async fn found_chats(
     store: &Store,
     id: &str,

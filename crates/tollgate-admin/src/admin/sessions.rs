@@ -1,4 +1,4 @@
-//! Sessions of the console: sign in, sign out, enter the password again.
+//! Sessions of the console: sign in, sign out, and enter the password again.
 
 use std::net::IpAddr;
 
@@ -76,13 +76,13 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 /// Shortest new password, in characters; longest of any.
 const MIN_PASSWORD: usize = 12;
 const MAX_PASSWORD: usize = 1000;
-/// Failed sign-ins in 15 minutes after which there are no more of a name, or from an address.
+/// Failed sign-ins in 15 minutes, with one name or from one address, after which further ones are rejected.
 const MAX_FAILURES_OF_NAME: i64 = 5;
 const MAX_FAILURES_OF_ADDRESS: i64 = 20;
-/// How long a browser keeps the cookie, in seconds; the session may end before.
+/// How long a browser keeps the cookie, in seconds; the session may end earlier.
 const COOKIE_AGE: u32 = 7 * 86_400;
 
-/// What an admin signs in with.
+/// The credentials that an admin signs in with.
 struct Credentials {
     name: Option<String>,
     password: String,
@@ -172,7 +172,7 @@ pub(crate) async fn methods(call: Call) -> Result<Reply, AdminError> {
     Ok(Reply::json(json!({ "oidc": oidc })))
 }
 
-/// Counts the attempt as failed until it succeeds.
+/// Counts the sign-in as failed until it succeeds.
 async fn begin_attempt(
     call: &Call,
     subjects: Vec<(String, i64)>,
@@ -183,7 +183,7 @@ async fn begin_attempt(
     }
 }
 
-/// A sign-in with the name of who signs in.
+/// A sign-in, and the name of the person who signs in.
 type NamedSignIn = (SignIn, String);
 
 async fn password_sign_in(
@@ -235,7 +235,7 @@ async fn link_sign_in(
     Ok((sign_in, actor))
 }
 
-/// Whether the request comes from loopback, not through a proxy.
+/// Whether the client is on this machine: the connection comes from loopback and the request has no header of a proxy.
 fn comes_from_this_machine(call: &Call) -> bool {
     let is_loopback = match call.peer {
         IpAddr::V4(address) => address.is_loopback(),
@@ -251,7 +251,7 @@ fn set_cookie(call: &Call, secret: &str, age: u32) -> HeaderValue {
     cookie_header(&call.app, &call.headers, secret, age)
 }
 
-/// The header that gives a browser the cookie of a new session.
+/// The `Set-Cookie` header for a new session.
 pub(crate) fn admin_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
     cookie_header(app, headers, secret, COOKIE_AGE)
 }

@@ -35,25 +35,25 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     handler: handler!(watch),
 }];
 
-/// The header of a client that resumes.
+/// The header that a resuming client sends.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-/// Asks proxies not to buffer the events.
+/// Tells proxies not to buffer the events.
 const NO_BUFFERING: (HeaderName, HeaderValue) = (
     HeaderName::from_static("x-accel-buffering"),
     HeaderValue::from_static("no"),
 );
-/// How often a comment is sent, so that proxies do not take the connection for dead.
+/// How often a comment is sent, so that proxies do not close the connection as idle.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// How often it is checked that the caller may still watch.
+/// How often the gateway checks that the caller is still allowed to watch.
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
-/// Events are missing: what the client shows must be loaded again.
+/// Sent if events are missing: the client must load again what it shows.
 const RESET: &str = "event: reset\ndata: {}\n\n";
 
-/// Which events a watcher gets.
+/// The events that a watcher receives.
 struct TailFilter {
     tasks: bool,
     chats: bool,
-    /// Members of an event with the values that it may have.
+    /// Members of an event, each with the values to include.
     members: Vec<(&'static str, Vec<String>)>,
 }
 
@@ -65,7 +65,7 @@ impl TailFilter {
             .collect();
         let has = |name: &str| members.iter().any(|(member, _)| *member == name);
         Self {
-            // A chat has no state, a task no outcome.
+            // Chats have no state and tasks no outcome, so these filters exclude them.
             tasks: actor.scopes.contains(Scope::TasksRead) && !has("outcome"),
             chats: actor.scopes.contains(Scope::ChatsRead) && !has("state"),
             members,
@@ -84,7 +84,7 @@ impl TailFilter {
             })
     }
 
-    /// The events of a read as text.
+    /// The events of one read that match the filter, as text.
     fn render(&self, read: &TailRead) -> Bytes {
         let mut text = BytesMut::new();
         for item in read.items.iter().filter(|item| self.includes(item)) {
@@ -119,7 +119,7 @@ async fn watch(call: Call) -> Result<Reply, AdminError> {
         stopping: call.app.stopping.clone(),
         reads: subscription.reads,
         filter,
-        // A comment first, so that the client sees at once that it is connected.
+        // A comment is sent first, so that the client knows at once that it is connected.
         ready: VecDeque::from([Bytes::from_static(b": connected\n\n"), first]),
         heartbeat: interval_at(start + HEARTBEAT, HEARTBEAT),
         check: interval_at(start + CHECK_INTERVAL, CHECK_INTERVAL),
@@ -147,8 +147,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// The next piece of the stream; `None` at its end: the gateway stops, the caller may no longer watch or reads too slowly. A client that
-    /// comes back resumes.
+    /// The next piece of the stream. `None` ends the stream: the gateway stops, the caller may no longer watch, or it reads too slowly. A client that
+    /// reconnects resumes.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(text) = self.ready.pop_front() {

@@ -1,4 +1,4 @@
-//! Tasks: list, page of one task, cancel, send the webhook again.
+//! Tasks: list all, show one, cancel one, send its webhook again.
 
 use async_trait::async_trait;
 use http::Method;
@@ -73,7 +73,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// Tasks, newest first.
+/// The list of tasks that match the filter, newest first.
 pub(crate) struct Tasks(pub(crate) TaskFilter);
 
 #[async_trait]
@@ -120,7 +120,7 @@ async fn list_tasks(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Tasks(filter)).await
 }
 
-/// The filter that the query names.
+/// Parses the filter in the query.
 ///
 /// # Errors
 /// 400 for a bad time.
@@ -145,7 +145,7 @@ pub(crate) fn task_filter(call: &Call) -> Result<TaskFilter, AdminError> {
     })
 }
 
-/// The task of the path.
+/// Finds the task of the request's path.
 ///
 /// # Errors
 /// 404 if there is none.
@@ -195,7 +195,7 @@ async fn resend_webhook(call: Call) -> Result<Reply, AdminError> {
     written(result, "task")
 }
 
-/// The page of a task.
+/// All details of a task as JSON.
 ///
 /// # Errors
 /// 404 if it was purged meanwhile, 500 if it cannot be read.
@@ -251,7 +251,7 @@ fn webhook_json(webhook: &WebhookLog) -> Value {
     json!({ "url": webhook.url, "state": webhook.state.name(), "tries": tries.collect::<Vec<_>>() })
 }
 
-/// What happened to a task, the oldest first: its own times, its attempts, and its ledger entries.
+/// The events of a task, the oldest first: its own times, its attempts, and its ledger entries.
 fn timeline(task: &Task, details: &TaskDetails) -> Vec<Value> {
     let step = |at: i64, event: &str, amount: Value, attempt: Option<i64>| {
         let step =
@@ -307,7 +307,7 @@ fn timeline(task: &Task, details: &TaskDetails) -> Vec<Value> {
     if let Some(ended_at) = task.ended_at {
         steps.push(step(ended_at, "ended", Value::Null, None));
     }
-    // Stable: steps of the same millisecond stay in the order above.
+    // The sort is stable: events of the same millisecond stay in the order above.
     steps.sort_by_key(|(at, _)| *at);
     steps.into_iter().map(|(_, step)| step).collect()
 }

@@ -1,4 +1,4 @@
-//! Usage: what was spent and generated, by time, model, user, key and channel.
+//! Usage: costs and outputs by time, model, user, key and channel.
 
 use async_trait::async_trait;
 use http::Method;
@@ -26,7 +26,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     handler: handler!(report),
 }];
 
-/// What a sum may be split by, and the member that shows it.
+/// The values of `group_by`, each with the member that shows it.
 pub(crate) const GROUPS: [(&str, &str); 6] = [
     ("day", "day"),
     ("hour", "hour"),
@@ -37,10 +37,10 @@ pub(crate) const GROUPS: [(&str, &str); 6] = [
 ];
 const METRICS: [&str; 6] = ["cost", "requests", "tokens", "images", "seconds", "failed"];
 
-/// Sums, the latest first.
+/// The list of usage sums, the latest period first.
 pub(crate) struct Usage {
     pub(crate) query: UsageQuery,
-    /// Of each row: its groups, then its metrics.
+    /// The members of each row: its groups, then its metrics.
     columns: Vec<&'static str>,
 }
 
@@ -60,7 +60,7 @@ impl Listing for Usage {
         let mut rows = store.usage(&self.query, after.as_ref(), limit).await?;
         let is_total = self.columns.iter().all(|name| METRICS.contains(name));
         if is_total && after.is_none() && rows.is_empty() {
-            // The sum over nothing.
+            // Without any usage the total is one row of zeros.
             rows.push(UsageRow::default());
         }
         Ok(rows.iter().map(|row| self.item(row)).collect())
@@ -105,7 +105,7 @@ fn parse_position(position: &[String]) -> Result<UsagePosition, AdminError> {
     parsed.ok_or_else(|| AdminError::invalid("cursor", "is not a cursor of this list"))
 }
 
-/// The words of a parameter, in the order of `known`; none if it is not sent.
+/// The comma-separated words of a parameter, in the order of `known`. Empty if the parameter is absent.
 fn words<T: Copy>(
     call: &Call,
     parameter: &str,
@@ -134,7 +134,7 @@ async fn report(call: Call) -> Result<Reply, AdminError> {
 }
 
 impl Usage {
-    /// What the query asks for, split by some of `groups`.
+    /// Parses the query; sums may be split by some of `groups`.
     ///
     /// # Errors
     /// 400 that names a parameter.
@@ -177,12 +177,12 @@ impl Usage {
         Ok(Self { query, columns })
     }
 
-    /// The sums with the time until which they are complete.
+    /// Replies with the sums and the time until which they are complete.
     ///
     /// # Errors
     /// 400 for a bad `limit` or `cursor`.
     pub(crate) async fn reply(self, call: &Call) -> Result<Reply, AdminError> {
-        // Reports read what is not rolled up too: all that was committed before now is in them.
+        // Reports also read usage that is not rolled up yet, so everything that was committed before now is included.
         let watermark = time_json(call.now);
         let reply = list::reply(call, self).await?;
         Ok(reply.with_member("watermark", watermark))

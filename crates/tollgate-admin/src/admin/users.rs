@@ -137,7 +137,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     )
 }
 
-/// The user of the path.
+/// Finds the user of the request's path.
 ///
 /// # Errors
 /// 404 if there is none.

@@ -24,7 +24,7 @@ pub fn schema_of_requests(endpoint: Endpoint) -> Value {
     schemas()[name].take()
 }
 
-/// The paths, put into `paths`.
+/// Adds the paths to `paths`.
 pub(super) fn paths(paths: &mut Map<String, Value>) {
     for chat in CHAT_PATHS {
         let path = chat.path.replace("{*", "{");
@@ -114,7 +114,7 @@ fn named(description: &str) -> Value {
     json!({ "name": "named", "in": "path", "required": true, "description": description, "schema": { "type": "string" } })
 }
 
-/// The schemas of the requests: the documented fields; further fields of the vendors are accepted too.
+/// The schemas of the requests, with the documented fields. Other fields of the vendors are accepted too.
 pub(super) fn schemas() -> Value {
     let number = |min: f64, max: f64| json!({ "type": "number", "minimum": min, "maximum": max });
     let count = || json!({ "type": "integer", "minimum": 1 });

@@ -1,4 +1,4 @@
-//! `/openapi.json`.
+//! The endpoint `/openapi.json`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document of the client API, put together from the families' declarations.
+//! The OpenAPI 3.1 document of the client API, generated from the declarations of the families.
 
 pub mod chat;
 pub(super) mod endpoint;
@@ -11,7 +11,7 @@ use tollgate_media::{AnyFamily, Endpoint, response};
 use crate::{admin, portal};
 use parts::{answer, get, object, reference, responses};
 
-/// The document; `public_url` is its server.
+/// The complete document; `public_url` is the URL of its server.
 pub fn document(public_url: &str) -> Value {
     json!({
         "openapi": "3.1.0",
@@ -102,7 +102,7 @@ fn other_paths() -> Value {
     })
 }
 
-/// A submission: its body is any of the endpoint's families'.
+/// The operation that submits a task: its body is a request of any of the endpoint's families.
 fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
     let families = AnyFamily::all().filter(|f| f.endpoint() == endpoint.canonical());
     let families: Vec<AnyFamily> = families.collect();
@@ -147,7 +147,7 @@ fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
     })
 }
 
-/// A video's bytes.
+/// The operation that downloads a video.
 fn content() -> Value {
     let mut responses = responses(json!({}), &[401, 404, 409, 410, 416]);
     for (status, what) in [("200", "The video"), ("206", "The requested range")] {
@@ -194,7 +194,7 @@ fn cancel() -> Value {
     })
 }
 
-/// What a request would cost. The schema of `request` is that of the endpoint.
+/// The operation that returns a quote. The schema of `request` is that of the quoted endpoint.
 fn quote() -> Value {
     json!({
         "tags": ["Account"],

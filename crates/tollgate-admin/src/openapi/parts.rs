@@ -1,4 +1,4 @@
-//! Parts that the paths of the OpenAPI document share.
+//! Parts of the OpenAPI document that several paths use.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Who the caller is: user, key, budgets.
+//! The caller's account: user, key, budgets.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// User and key, with their balances as they are now.
+/// User and key as JSON, with their current balances.
 ///
 /// # Errors
 /// The database's; 404 if the user was deleted meanwhile.
@@ -51,7 +51,7 @@ pub(super) async fn me(call: &Call, key: &Key) -> Result<Value, AdminError> {
     let store = &call.app.store;
     let user = store.user(&key.user_id).await?;
     let user = user.ok_or_else(|| AdminError::not_found("user"))?;
-    // The cached key of authentication may have outdated sums.
+    // The cached key of authentication may have outdated sums, so the key is read again.
     let key = store.key(&key.id).await?;
     let key = key.ok_or_else(|| AdminError::not_found("key"))?;
     Ok(json!({ "user": user.to_admin_json(), "key": key.to_admin_json() }))

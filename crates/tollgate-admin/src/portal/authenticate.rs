@@ -1,4 +1,4 @@
-//! Who calls the portal's API: the holder of an API key, or of a session that began with one.
+//! Authenticates callers of the portal's API: by an API key, or by a session that was begun with one.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use tollgate_store::Key;
 
 use crate::admin::{ActorKind, Call, USE_INTERVAL, check_same_origin, cookie, is_plain_loopback};
 
-/// The session cookie, and its name where there is no TLS: on loopback.
+/// The name of the session cookie, and its name on loopback without TLS.
 const COOKIE: &str = "__Host-tollgate_portal";
 const LOOPBACK_COOKIE: &str = "tollgate_portal";
 
-/// The key, and the id of the session if the caller has no key in a header.
+/// The key, and the id of the session if the caller was authenticated by its cookie.
 pub(super) type PortalCaller = (Arc<Key>, Option<String>);
 
-/// The caller of a request: by the key in its headers if there is one, else by its session cookie.
+/// Returns the caller of a request: by the key in its headers if it has one, else by its session cookie.
 ///
 /// # Errors
 /// 401; 403 for an unsafe request with a cookie that may come from another origin, and for a disabled user.

@@ -1,4 +1,4 @@
-//! What the user spent and generated: books, usage, tasks, chats. Channels, attempts and the names that providers give to jobs are hidden.
+//! The user's history: ledger entries, usage, tasks, chats. Channels, attempts and provider job ids are hidden.
 
 use async_trait::async_trait;
 use http::Method;
@@ -87,7 +87,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 /// Members that only operators see.
 const HIDDEN: &[&str] = &["channel", "provider_job_id", "attempts", "timeline"];
 
-/// The members of an object that its user sees.
+/// An object without the members that only operators see.
 fn without_hidden(mut object: Value) -> Value {
     if let Some(members) = object.as_object_mut() {
         members.retain(|name, _| !HIDDEN.contains(&name.as_str()));

@@ -1,4 +1,4 @@
-//! The user's keys: list, create, rotate, revoke. What the key that signed in is limited to limits what it may do here.
+//! The user's keys: list, create, rotate, revoke. The limits of the key that signed in also limit the keys that it creates or changes.
 
 use http::Method;
 use tollgate_core::id;
@@ -77,10 +77,10 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     Ok(written(created, "key")?.with_secret("secret", &secret))
 }
 
-/// The new key with the limits of its parent where it names none.
+/// The new key; limits that it does not set are those of its parent.
 ///
 /// # Errors
-/// 400 for a member that is beyond the parent's.
+/// 400 for a limit that exceeds the parent's.
 fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> {
     let (limits, most) = (&mut key.limits, &parent.limits);
     let rates = (&mut limits.rates, &most.rates);
@@ -119,8 +119,8 @@ fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> 
     Ok(key)
 }
 
-/// Checks that the caller may change the key of the path: its own, one that it created, and any of the user's if nothing limits the
-/// caller's own. So nobody gets more by the new secret of another key.
+/// Checks that the caller may change the key of the path: its own key, a key that it created, or any of the user's keys if its own has no limits. So
+/// no caller gains permissions with the new secret of another key.
 ///
 /// # Errors
 /// 404 for a key of another user, 403.

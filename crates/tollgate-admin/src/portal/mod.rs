@@ -1,5 +1,5 @@
-//! The API of the portal, `/v1/me` (docs/portal.md): what users see and do themselves, signed in with an API key. It shares lists, bodies and
-//! replies with the admin API; its errors have the client API's envelope.
+//! The API of the portal, `/v1/me` (docs/portal.md), for users who are signed in with an API key. It uses the admin API's code for lists, bodies and
+//! replies; its errors have the client API's envelope.
 
 mod account;
 mod authenticate;
@@ -26,7 +26,7 @@ use tollgate_server::state::App;
 use crate::admin::endpoint::{Access, Endpoint, read_call, run_handler, set_host};
 use crate::admin::{Actor, Reply};
 
-/// Where the API of the portal is.
+/// The path prefix of the portal's API.
 pub const PREFIX: &str = "/v1/me";
 
 /// Every endpoint.
@@ -75,7 +75,7 @@ async fn check_and_run(
         Access::Public => None,
         _ => Some(authenticate::authenticate(&app, &parts.method, &parts.headers).await?),
     };
-    // Counted as in flight until the reply.
+    // The request counts as in flight until the reply.
     let mut admitted = None;
     if let Some((key, _)) = &caller {
         if let Some(notes) = parts.extensions.get::<RequestNotes>() {

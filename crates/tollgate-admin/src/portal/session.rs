@@ -1,4 +1,4 @@
-//! Sign in to the portal with an API key, and out.
+//! Sessions of the portal: sign in with an API key, sign out.
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tollgate_core::id;
@@ -47,9 +47,9 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// Failed sign-ins in 15 minutes after which there are no more from an address.
+/// Failed sign-ins of one address in 15 minutes, after which further ones are rejected.
 const MAX_FAILURES: i64 = 20;
-/// How long a browser keeps the cookie, in seconds; the session may end before.
+/// How long a browser keeps the cookie, in seconds; the session may end earlier.
 const COOKIE_AGE: u32 = 7 * 86_400;
 
 async fn sign_in(call: Call) -> Result<Reply, AdminError> {
@@ -116,7 +116,7 @@ async fn sign_out(call: Call) -> Result<Reply, AdminError> {
     Ok(written(ended, "session")?.header(header::SET_COOKIE, cookie))
 }
 
-/// The header that gives a browser the cookie of a new session.
+/// The `Set-Cookie` header for a new session.
 pub(crate) fn portal_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
     set_cookie(app, headers, secret, COOKIE_AGE)
 }

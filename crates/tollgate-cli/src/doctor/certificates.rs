@@ -1,4 +1,4 @@
-//! The certificates of the listeners, and keys that cross a network unencrypted.
+//! Checks the certificates of the listeners, and warns if keys are sent over a network unencrypted.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -12,10 +12,10 @@ use tollgate_server::http::tls::{ServerTls, certificate_expires_at, client_ca_ex
 use super::finding::Finding;
 
 const CHECK: &str = "certificates";
-/// Validity of a certificate below which it should have been renewed: services that renew do so a month before the end.
+/// Shortest remaining validity of a certificate that is not reported: services that renew certificates do so a month before the end.
 const MIN_VALIDITY: Millis = 14 * DAY;
 
-/// Checks the gateway's listener, and that of operators if they have their own.
+/// Checks the gateway's listener, and the listener for operators if there is one.
 pub(super) fn check_certificates(config: &Config) -> Vec<Finding> {
     let now = SystemClock.now();
     let mut found = check_listener(
@@ -37,7 +37,7 @@ pub(super) fn check_certificates(config: &Config) -> Vec<Finding> {
     found
 }
 
-/// Checks one listener; `action` is what to do if keys cross a network unencrypted.
+/// Checks one listener; `action` is the advice if keys are sent over a network unencrypted.
 fn check_listener(
     tls: Option<&TlsFiles>,
     listen: &str,
@@ -73,13 +73,13 @@ fn check_listener(
     }]
 }
 
-/// How long the certificate is still valid.
+/// Checks how long the certificate is still valid.
 fn certificate(files: &TlsFiles, now: Millis) -> Finding {
     let action = "renew it: a new file is used within seconds";
     check_expiry(&files.cert, certificate_expires_at(files), action, now)
 }
 
-/// How long the authorities of clients are still valid. `None` if clients need no certificate.
+/// Checks how long the certificates of the authorities for clients are still valid. `None` if clients need no certificate.
 fn client_ca(files: &TlsFiles, now: Millis) -> Option<Finding> {
     let path = files.client_ca.as_ref()?;
     let action = "add the authority's next certificate to the file before, and give clients new ones: a new file is used within seconds";
@@ -118,7 +118,7 @@ mod tests {
         let folder = std::env::temp_dir().join(tollgate_core::id::short_id("tollgate-cert-"));
         std::fs::create_dir(&folder).unwrap();
         let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        // The last day of 2026 begins at this time.
+        // The certificate expires when the last day of 2026 begins.
         params.not_after = rcgen::date_time_ymd(2026, 12, 31);
         let end: Millis = 1_798_675_200_000;
         let key = rcgen::KeyPair::generate().unwrap();
@@ -141,7 +141,7 @@ mod tests {
             assert_eq!(found.level, level, "{found}");
             assert!(found.to_string().contains(words), "{found}");
         }
-        // Of several authorities the first to expire counts.
+        // If there are several authorities, the earliest expiry counts.
         let mut authorities = params.self_signed(&key).unwrap().pem();
         params.not_after = rcgen::date_time_ymd(2030, 1, 1);
         authorities.push_str(&params.self_signed(&key).unwrap().pem());

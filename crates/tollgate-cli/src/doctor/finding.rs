@@ -1,14 +1,14 @@
-//! One line of `tollgate doctor`.
+//! One line of the output of `tollgate doctor`.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     Ok,
-    /// The gateway works, but not as an operator would want.
+    /// The gateway works, but something should be improved.
     Warn,
     /// The gateway does not start, or a part of it cannot work.
     Fail,
@@ -24,7 +24,7 @@ impl Level {
     }
 }
 
-/// What a check found, and what to do about it.
+/// The result of a check, and the advice for the operator.
 #[derive(Debug)]
 pub(super) struct Finding {
     check: &'static str,

@@ -1,4 +1,4 @@
-//! The checks of this machine, the database and the configuration itself.
+//! Checks of this machine, the database and the configuration itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,21 +17,21 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 use super::finding::Finding;
 use crate::common::database_location;
 
-/// Milliseconds of difference between two clocks that nothing notices.
+/// Milliseconds of difference between two clocks that cause no problem.
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
-/// Milliseconds from which providers reject signed requests, whose tokens are valid for a few minutes.
+/// Milliseconds of difference from which providers reject signed requests, because their tokens are valid for only a few minutes.
 pub(super) const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
-/// Models that are named in one line.
+/// Models that are named in one line, at most.
 const MAX_NAMED: usize = 5;
-/// How often a replica is asked again that is behind, and the pause between.
+/// How often a replica that is behind is checked again, and the pause between two checks.
 const REPLICA_CHECKS: u32 = 5;
 const REPLICA_PAUSE: Duration = Duration::from_millis(200);
 
-/// A clock to compare with: whose it is, and its time less this machine's in milliseconds.
+/// A clock to compare with: its owner, and its time minus this machine's time in milliseconds.
 pub(super) struct ClockDifference {
     pub(super) of: String,
     pub(super) ms: Millis,
-    /// The difference from which the gateway does not work, either way.
+    /// The difference, in either direction, from which the gateway does not work.
     pub(super) unusable_from: Millis,
 }
 
@@ -52,16 +52,16 @@ pub(super) fn check_configuration(warnings: &[String]) -> Vec<Finding> {
     findings.collect()
 }
 
-/// What the check of the database leads to.
+/// What later checks need from the check of the database.
 #[derive(Default)]
 pub(super) struct DatabaseCheck {
-    /// Its clock, if it is another machine's.
+    /// The database's clock, if the database is on another machine.
     pub(super) clock: Option<ClockDifference>,
-    /// Whether it can be read as it is.
+    /// Whether the database can be read without a migration.
     pub(super) is_current: bool,
 }
 
-/// Checks that the database answers and that this version can use it.
+/// Checks that the database responds and that this version can use it.
 pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) -> DatabaseCheck {
     let started = SystemClock.now();
     let is_shared = config.database_url.is_some();
@@ -76,7 +76,7 @@ pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) ->
             ),
         ),
         Ok(Some(state)) => {
-            // The time was read somewhere between the question and now.
+            // The server read its clock at an unknown time between the request and the response.
             let half = (SystemClock.now() - started) / 2;
             let ms = state.now - started - half;
             check.clock = is_shared.then(|| ClockDifference {
@@ -152,7 +152,7 @@ pub(super) async fn read_reloadable(
     }
 }
 
-/// `None` without `database.replica_url`, or if the primary cannot be read as it is.
+/// Checks the replica. `None` without `database.replica_url`, or if the primary cannot be read as it is.
 pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Option<Finding> {
     let url = config.replica_url.as_ref().filter(|_| reads_database)?;
     let action = "the gateway runs without it, on the primary alone; check `database.replica_url`: docs/scale.md#a-replica";
@@ -160,7 +160,7 @@ pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Opti
         let store = Store::open(&database_location(config)).await?;
         let store = store.with_replica(url.expose())?;
         let mut found = store.check_replica().await;
-        // A replica that is a moment behind has reached the first position when it is asked again.
+        // A replica that is only slightly behind has reached the first position at the next check.
         for _ in 0..REPLICA_CHECKS {
             if matches!(found, Some(Ok(_)) | None) {
                 break;
@@ -178,7 +178,7 @@ pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Opti
     })
 }
 
-/// `None` without `limits.redis_url`.
+/// Checks Redis. `None` without `limits.redis_url`.
 pub(super) async fn check_redis(config: &Config) -> Option<Finding> {
     let url = config.limits.redis_url.as_ref()?;
     let action = "the gateway runs without it: limits.on_redis_loss applies; check `limits.redis_url`: docs/redis.md";
@@ -250,7 +250,7 @@ pub(super) async fn check_storage(config: &Config) -> Finding {
 pub(super) fn check_open_files(config: &Config) -> Finding {
     let wanted = config.limits.max_connections;
     let limit = match rlimit::Resource::NOFILE.get() {
-        // `serve` raises the soft limit to the hard one.
+        // `tollgate serve` raises the soft limit to the hard limit.
         Ok((_, hard)) => hard,
         Err(e) => return Finding::warn("open files", e, "check `ulimit -Hn`"),
     };

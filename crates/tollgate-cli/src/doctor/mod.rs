@@ -1,4 +1,4 @@
-//! `tollgate doctor`: what the gateway needs, checked without changing anything or calling a model.
+//! `tollgate doctor`: checks what the gateway needs, without changing anything or calling a model.
 
 mod certificates;
 mod finding;
@@ -47,7 +47,7 @@ impl Doctor {
             data_dir: common.data_dir.clone(),
             ..Overrides::default()
         };
-        // What else there is to check depends on the configuration.
+        // All further checks depend on the configuration.
         let (config, warnings) = match Config::load(common.config.as_deref(), &overrides) {
             Ok(loaded) => loaded,
             Err(e) => {

@@ -1,4 +1,4 @@
-//! Whether providers can be reached: one request without a key to each base URL.
+//! Checks that providers can be reached: sends one request without a key to each base URL.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 use super::finding::Finding;
 use super::local::{ClockDifference, UNUSABLE_CLOCK_DIFFERENCE};
 
-/// Reaches every channel's provider at the same time. Returns the clocks of those that tell the time.
+/// Sends a request to every channel's provider at the same time. Returns the clocks of those whose responses have a date.
 pub(super) async fn check_channels(
     reloadable: &Reloadable,
     found: &mut Vec<Finding>,
@@ -59,7 +59,7 @@ pub(super) async fn check_channels(
     clocks
 }
 
-/// Checks that the OpenID provider answers, if there is one.
+/// Checks that the OpenID provider responds. `None` if none is configured.
 pub(super) async fn check_oidc(config: &Config) -> Option<Finding> {
     let settings = config.oidc.clone()?;
     let issuer = settings.issuer.clone();

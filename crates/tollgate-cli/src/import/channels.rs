@@ -1,4 +1,4 @@
-//! What the channels of another gateway become here: text for tollgate.toml, and a list of what has no place in it.
+//! Converts the channels of another gateway: to text for tollgate.toml, and a list of what cannot be imported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,10 +8,10 @@ use tollgate_media::Catalogue;
 
 /// Longest name of a channel.
 const MAX_NAME: usize = 48;
-/// What a key in the environment begins with.
+/// The prefix of a reference to an environment variable.
 const ENV: &str = "env:";
 
-/// Something of the file that is not imported, and why. Neither holds a key.
+/// A part of the file that is not imported, and why. Neither text contains a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LeftOut {
     pub(super) item: String,
@@ -23,21 +23,21 @@ pub(super) struct LeftOut {
 pub(super) struct ImportedChannel {
     pub(super) name: String,
     pub(super) kind: String,
-    /// `None` for the provider's own.
+    /// The base URL. `None` for that of the provider.
     pub(super) base_url: Option<String>,
-    /// Keys, or `env:NAME`.
+    /// The keys, or references `env:NAME`.
     pub(super) api_keys: Vec<String>,
-    /// The name that clients use, and the provider's.
+    /// For each model, the name that clients use and the provider's name.
     pub(super) models: Vec<(String, String)>,
     pub(super) priority: i64,
     pub(super) weight: u32,
     pub(super) max_concurrency: Option<u32>,
-    /// Whether the server speaks chat-completions only.
+    /// Whether the server supports only the format chat-completions.
     pub(super) only_chat_completions: bool,
 }
 
 impl ImportedChannel {
-    /// Whether two channels are one with more models.
+    /// Whether two channels differ only in name and models, so that they can be merged.
     fn is_like(&self, other: &Self) -> bool {
         let bare = |channel: &Self| Self {
             name: String::new(),
@@ -48,21 +48,21 @@ impl ImportedChannel {
     }
 }
 
-/// Prices of a million tokens, as decimal numbers by the name of the setting.
+/// Prices of a million tokens as decimal numbers, by the name of the setting.
 pub(super) type ImportedPrice = BTreeMap<&'static str, String>;
 
-/// What is read of a file.
+/// Everything that was read from a file.
 #[derive(Debug, Default)]
 pub(super) struct Imported {
     pub(super) channels: Vec<ImportedChannel>,
     pub(super) prices: BTreeMap<String, ImportedPrice>,
     pub(super) left_out: Vec<LeftOut>,
-    /// Names that the catalogue does not have, and the chat models that they are like.
+    /// Model names that the catalogue does not have, each with the chat model that it is an alias of.
     aliases: BTreeMap<String, String>,
 }
 
 impl Imported {
-    /// Notes that `item` is not imported.
+    /// Records that `item` is not imported, and why.
     pub(super) fn leave_out(&mut self, item: impl Into<String>, reason: impl Into<String>) {
         self.left_out.push(LeftOut {
             item: item.into(),
@@ -70,7 +70,7 @@ impl Imported {
         });
     }
 
-    /// Adds a channel under a name that is free, or its models to one that is like it.
+    /// Adds a channel under an unused name, or adds its models to a channel that differs only in name and models.
     pub(super) fn add(&mut self, channel: ImportedChannel) {
         let serves = |known: &ImportedChannel, name: &str| {
             let mut models = known.models.iter();
@@ -89,7 +89,7 @@ impl Imported {
         self.channels.push(ImportedChannel { name, ..channel });
     }
 
-    /// `wanted` as the name of a channel, with a number behind it if there is one of that name.
+    /// `wanted` as the name of a channel, with a number appended if another channel has that name.
     fn free_name(&self, wanted: &str) -> String {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         let plain: String = wanted
@@ -107,8 +107,8 @@ impl Imported {
         names.find(|name| is_free(name)).unwrap_or_default()
     }
 
-    /// Makes names that the catalogue does not have aliases of chat models: of the provider's name if that is one, else of the first
-    /// model of that provider.
+    /// Makes each model name that the catalogue does not have an alias of a chat model: of the provider's name for it if that is a chat model, else
+    /// of the first model of that provider.
     pub(super) fn add_aliases(
         &mut self,
         catalogue: &Catalogue,
@@ -136,7 +136,7 @@ impl Imported {
         }
     }
 
-    /// The environment variables that the text names.
+    /// The environment variables that the output refers to.
     pub(super) fn variables(&self) -> BTreeSet<String> {
         let keys = self.channels.iter().flat_map(|channel| &channel.api_keys);
         let urls = self
@@ -147,7 +147,7 @@ impl Imported {
         named.map(str::to_owned).collect()
     }
 
-    /// How many models all channels have together.
+    /// The number of models of all channels together.
     pub(super) fn models_count(&self) -> usize {
         self.channels
             .iter()
@@ -155,7 +155,7 @@ impl Imported {
             .sum()
     }
 
-    /// The text for tollgate.toml; what is left out is a comment at its end.
+    /// The text for tollgate.toml; what is left out is listed in a comment at its end.
     pub(super) fn to_toml(&self) -> String {
         let mut text =
             String::from("# Written by `tollgate import`. Channels: docs/channels.md.\n");

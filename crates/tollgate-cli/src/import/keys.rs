@@ -1,4 +1,4 @@
-//! Users and API keys of another gateway, whose clients keep their keys: one JSON object a line (docs/guides/migrate.md).
+//! Imports users and API keys of another gateway, whose clients keep their keys: one JSON object a line (docs/guides/migrate.md).
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::user::check_name;
 
 /// The fewest characters of a key: shorter ones could be guessed.
 const MIN_KEY: usize = 16;
-/// Characters of a key that people see.
+/// Characters of a key that are stored and shown as its hint.
 const HINT: usize = 11;
-/// The hint of a key of which only the hash is known.
+/// The hint of a key if only its hash is known.
 const UNKNOWN_HINT: &str = "imported";
 
 /// One line: a key, and the user who pays for it.
@@ -24,21 +24,21 @@ const UNKNOWN_HINT: &str = "imported";
 struct Line {
     /// The user's name.
     user: String,
-    /// What a new user has; no limit if it is missing.
+    /// The balance of a user who is created; unlimited if it is missing.
     balance: Option<Amount>,
     /// The key itself, or its hash.
     key: Option<String>,
     sha256: Option<String>,
-    /// The key's name for people.
+    /// A name for people.
     name: Option<String>,
-    /// What the key may spend from now on; only its user's limit if it is missing.
+    /// What the key may spend from now on; if it is missing, only its user's limit applies.
     quota: Option<Amount>,
     rpm: Option<u32>,
     tpm: Option<u32>,
     max_concurrency: Option<u32>,
-    /// The only models it may use; all if it is empty or missing.
+    /// The only models that the key may use; all models if it is empty or missing.
     models: Option<Vec<String>>,
-    /// When it ends.
+    /// When the key expires.
     expires: Option<String>,
 }
 
@@ -50,7 +50,7 @@ struct Checked {
     hint: String,
 }
 
-/// Creates the users and keys of a file; with `only_checks`, nothing.
+/// Creates the users and keys of a file; with `only_checks`, creates nothing.
 pub(super) async fn import(common: &Common, text: &str, only_checks: bool) -> Result<(), Failed> {
     // The whole file is checked before anything is written.
     let lines = check_file(text)?;
@@ -101,9 +101,9 @@ fn check_file(text: &str) -> Result<Vec<Checked>, Failed> {
     Ok(checked)
 }
 
-/// Checks a line. No error repeats the key.
+/// Checks a line. No error contains the key.
 fn check_line(text: &str) -> Result<Checked, String> {
-    // serde_json's own message can repeat a value.
+    // The message of serde_json can contain a value.
     let line: Line = serde_json::from_str(text).map_err(|e| match e.classify() {
         serde_json::error::Category::Data => format!(
             "a field is missing, unknown or of the wrong type, at column {}",

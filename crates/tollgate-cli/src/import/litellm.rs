@@ -1,11 +1,11 @@
-//! Channels of LiteLLM: `model_list` of its config.yaml (<https://docs.litellm.ai/docs/proxy/configs>).
+//! Imports channels of LiteLLM: `model_list` of its config.yaml (<https://docs.litellm.ai/docs/proxy/configs>).
 
 use serde_json::{Map, Value};
 
 use super::channels::{Imported, ImportedChannel, ImportedPrice};
 use super::targets::{Target, Targets};
 
-/// Members of `litellm_params` that are read here.
+/// Members of `litellm_params` that are imported.
 const READ: &[&str] = &[
     "model",
     "api_key",
@@ -16,14 +16,14 @@ const READ: &[&str] = &[
     "order",
     "max_parallel_requests",
 ];
-/// Members without a setting here: they are LiteLLM's own, or follow from the channel's kind.
+/// Members that need no setting here: they concern LiteLLM itself, or follow from the channel's kind.
 const NEEDLESS: &[&str] = &[
     "api_version",
     "drop_params",
     "use_in_pass_through",
     "merge_reasoning_content_in_choices",
 ];
-/// Prices of a token: LiteLLM's name and ours.
+/// Prices of one token: LiteLLM's name and the gateway's.
 const PRICES: &[(&str, &str)] = &[
     ("input_cost_per_token", "input_per_million"),
     ("output_cost_per_token", "output_per_million"),
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, targets: &Targets) -> Result<Imported, String> {
     Ok(imported)
 }
 
-/// One entry of `model_list`. The error is why it is left out.
+/// Reads one entry of `model_list`. The error is the reason why it is left out.
 fn read_entry(
     imported: &mut Imported,
     targets: &Targets,
@@ -133,7 +133,7 @@ fn param<'a>(params: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     params.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The provider, and the model as it calls it.
+/// The provider, and the provider's name of the model.
 fn find_target<'a>(
     targets: &'a Targets,
     params: &Map<String, Value>,
@@ -149,7 +149,7 @@ fn find_target<'a>(
         return Ok((find(custom)?, bare.unwrap_or(model).to_owned()));
     }
     if let Some((name, rest)) = model.split_once('/') {
-        // `responses/` names an API there; a channel has both.
+        // In LiteLLM, `responses/` selects an API; a channel here supports both APIs.
         let rest = rest.strip_prefix("responses/").unwrap_or(rest);
         return Ok((find(name)?, rest.to_owned()));
     }
@@ -165,7 +165,7 @@ fn no_kind(provider: &str) -> String {
     )
 }
 
-/// A value of the file as one of ours: `os.environ/NAME` is `env:NAME`.
+/// Converts a value: `os.environ/NAME` becomes `env:NAME`.
 fn reference(value: &str) -> String {
     match value.strip_prefix("os.environ/") {
         Some(name) => format!("env:{name}"),
@@ -173,7 +173,7 @@ fn reference(value: &str) -> String {
     }
 }
 
-/// The key, or the variable that LiteLLM reads without one. `None` for a server that needs none.
+/// The key, or the variable that LiteLLM reads if the entry has no key. `None` for a server that needs no key.
 fn key(target: &Target, params: &Map<String, Value>) -> Result<Option<String>, String> {
     match params.get("api_key") {
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(reference(key))),
@@ -194,7 +194,7 @@ fn integer(params: &Map<String, Value>, name: &str) -> Result<Option<i64>, Strin
     }
 }
 
-/// Prices for a token as those for a million.
+/// Converts prices of one token to prices of a million.
 fn read_price(
     imported: &mut Imported,
     item: &str,
@@ -217,7 +217,7 @@ fn read_price(
     price
 }
 
-/// Names every member of `litellm_params` that has no setting here.
+/// Reports every member of `litellm_params` that has no setting here.
 fn leave_out_params(imported: &mut Imported, item: &str, params: &Map<String, Value>) {
     for name in params.keys() {
         let name = name.as_str();
@@ -242,7 +242,7 @@ fn leave_out_params(imported: &mut Imported, item: &str, params: &Map<String, Va
     }
 }
 
-/// Names what the other sections have. No value is repeated: some are secrets.
+/// Reports the settings in other sections. Their values are left out, because some are secrets.
 fn leave_out_section(imported: &mut Imported, section: &str, settings: &Value) {
     let Some(settings) = settings.as_object() else {
         imported.leave_out(section, "only model_list is imported");

@@ -63,10 +63,10 @@ impl Import {
     }
 }
 
-/// Writes the channels, and names on stderr what is left out.
+/// Writes the channels, and prints to stderr what is left out.
 fn print(common: &Common, imported: &Imported, out: Option<&Path>) -> Result<(), Failed> {
     let text = imported.to_toml();
-    // What was written must be what `serve` reads.
+    // The output must be valid for `serve`.
     Config::check_imported(&text, imported.variables())
         .map_err(|e| format!("the channels cannot be written as they are: {e}"))?;
     for left_out in &imported.left_out {

@@ -1,11 +1,11 @@
-//! Channels of new-api and one-api: the rows of their table `channels` as JSON.
+//! Imports channels of new-api and one-api: the rows of their table `channels` as JSON.
 
 use serde_json::{Map, Value};
 
 use super::channels::{Imported, ImportedChannel};
 use super::targets::{Target, Targets, Variant};
 
-/// Members that are settings, but have none here.
+/// Settings of theirs that have no equivalent here.
 const UNSUPPORTED: &[(&str, &str)] = &[
     (
         "openai_organization",
@@ -50,7 +50,7 @@ fn read_rows(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     let values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut rows = Vec::new();
     for value in values {
-        // serde_json's own message can repeat a value.
+        // The message of serde_json can contain a value.
         let value = value
             .map_err(|e| format!("line {}, column {}: it is not JSON", e.line(), e.column()))?;
         let list = match value {
@@ -76,7 +76,7 @@ fn read_rows(text: &str) -> Result<Vec<Map<String, Value>>, String> {
     }
 }
 
-/// One channel. The error is why it is left out.
+/// Reads one channel. The error is the reason why it is left out.
 fn read_row(
     imported: &mut Imported,
     item: &str,
@@ -110,7 +110,7 @@ fn read_row(
         base_url,
         api_keys,
         models,
-        // Theirs is higher first, ours lower.
+        // In these gateways a higher priority comes first, here a lower one.
         priority: (highest.saturating_sub(priority)).clamp(0, 1_000_000),
         weight: u32::try_from(weight.clamp(1, 1_000_000)).unwrap_or(1),
         max_concurrency: None,
@@ -119,12 +119,12 @@ fn read_row(
     Ok(())
 }
 
-/// A text that is not empty.
+/// The member `name` if it is a text that is not empty.
 fn member<'a>(row: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     row.get(name)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// An object, or the text of one: both occur, by how the rows were exported.
+/// The member `name`, which is an object or its JSON text, depending on how the rows were exported.
 fn object(row: &Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
     match row.get(name)? {
         Value::Object(object) => Some(object.clone()),
@@ -133,7 +133,7 @@ fn object(row: &Map<String, Value>, name: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// The models with their names at the provider.
+/// The models, each with the provider's name.
 fn models(row: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let names = member(row, "models").unwrap_or_default();
     let names = names
@@ -150,7 +150,7 @@ fn models(row: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let mut models: Vec<(String, String)> = Vec::new();
     for name in names {
         let mut upstream = name;
-        // A name may lead to another one; a circle ends after as many steps as there are.
+        // A name may be mapped to a name that is mapped itself; the number of steps is limited in case the mapping is circular.
         for _ in 0..mapping.len() {
             match mapping.get(upstream).and_then(Value::as_str) {
                 Some(next) => upstream = next,
@@ -167,7 +167,7 @@ fn models(row: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     }
 }
 
-/// The keys, one a line there, but those that are disabled.
+/// The keys, of which each line of the member `key` has one, except those that are disabled.
 fn keys(
     imported: &mut Imported,
     item: &str,
@@ -200,7 +200,7 @@ fn keys(
     keys
 }
 
-/// Names every setting of the channel that has no setting here. No value is repeated.
+/// Reports every setting of the channel that has no equivalent here. No value is repeated.
 fn leave_out_settings(imported: &mut Imported, item: &str, row: &Map<String, Value>) {
     let is_set = |value: &Value| match value {
         Value::Null => false,

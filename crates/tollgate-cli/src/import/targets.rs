@@ -1,4 +1,4 @@
-//! Where the channels of other gateways lead, by the names and numbers that those have for providers: `providers.toml`.
+//! Maps the names and numbers that other gateways use for providers to channel kinds and addresses: `providers.toml`.
 
 use std::collections::BTreeMap;
 
@@ -7,48 +7,48 @@ use url::Url;
 
 const TABLE: &str = include_str!("providers.toml");
 
-/// A provider as another gateway knows it.
+/// A provider as other gateways name it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Target {
-    /// What LiteLLM calls it; empty where it is known by a number.
+    /// LiteLLM's name; empty if the other gateway uses a number.
     #[serde(default)]
     pub(super) name: String,
-    /// Its number in new-api or one-api.
+    /// The number in new-api or one-api.
     #[serde(rename = "type", default)]
     number: i64,
-    /// The kind of channel here.
+    /// The kind of the channel here.
     pub(super) kind: String,
-    /// Its address; `None` for that of the kind.
+    /// The provider's address; `None` for that of the channel kind.
     base_url: Option<String>,
-    /// What is appended to an address that does not end with it.
+    /// The path that is appended to an address which does not end with it.
     #[serde(default)]
     path: String,
-    /// What an address there may end with and ours does not have.
+    /// Path ends that addresses have in the other gateway but not here.
     #[serde(default)]
     without: Vec<String>,
-    /// Ends of the names of its hosts, if the path begins behind the host's name. Empty for any address.
+    /// Ends of the provider's host names, if `path` replaces the address's path. Empty if any address is possible.
     #[serde(default)]
     hosts: Vec<String>,
-    /// The variable with the key if there is none in the file.
+    /// The environment variable with the key if the file has none.
     pub(super) variable: Option<String>,
-    /// Whether its servers speak chat-completions only.
+    /// Whether the provider's servers support only the format chat-completions.
     #[serde(default)]
     pub(super) only_chat_completions: bool,
-    /// Whether it has no address of its own.
+    /// Whether there is no default address.
     #[serde(default)]
     needs_address: bool,
-    /// What stands between the two parts of a key there, for which we write a colon.
+    /// The character between the two parts of a key in the other gateway; here it is a colon.
     key_separator: Option<char>,
 }
 
-/// All of the file.
+/// The contents of `providers.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Targets {
-    /// By kind, what the chat models begin with that other names are like.
+    /// By channel kind, the beginning of the ids of chat models that unknown names become aliases of.
     pub(super) first_model: BTreeMap<String, String>,
-    /// By the beginning of an id without a provider, the provider.
+    /// By the beginning of a model id without a provider, the provider's name.
     pub(super) bare: BTreeMap<String, String>,
     pub(super) litellm: Vec<Target>,
     both: Vec<Target>,
@@ -56,7 +56,7 @@ pub(super) struct Targets {
     one_api: Vec<Target>,
 }
 
-/// Which of the two gateways, whose types have different numbers.
+/// The gateway that the channels come from: the numbers of the two differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variant {
     NewApi,
@@ -64,15 +64,15 @@ pub(super) enum Variant {
 }
 
 impl Targets {
-    /// Reads the table.
+    /// Parses the table.
     ///
     /// # Errors
-    /// It is not as it should be, which a test rules out.
+    /// The table is malformed, which a test rules out.
     pub(super) fn load() -> Result<Self, String> {
         toml::from_str(TABLE).map_err(|e| format!("providers.toml: {e}"))
     }
 
-    /// The provider of a number.
+    /// The provider with that number.
     pub(super) fn of_type(&self, variant: Variant, number: i64) -> Option<&Target> {
         let own = match variant {
             Variant::NewApi => &self.new_api,
@@ -84,10 +84,10 @@ impl Targets {
 }
 
 impl Target {
-    /// The address of a channel with this address there. `None` for that of the kind.
+    /// Converts the address of a channel in the other gateway. `None` for that of the channel kind.
     ///
     /// # Errors
-    /// Why there is none.
+    /// Why the address cannot be converted.
     pub(super) fn base_url(&self, written: Option<&str>) -> Result<Option<String>, String> {
         let written = written.or(self.base_url.as_deref());
         let Some(written) = written else {
@@ -127,7 +127,7 @@ impl Target {
             })
     }
 
-    /// A key as it is written here.
+    /// Converts a key to the form that it has here.
     pub(super) fn key(&self, key: &str) -> String {
         match self.key_separator {
             Some(separator) => key.replacen(separator, ":", 1),

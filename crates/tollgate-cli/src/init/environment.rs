@@ -1,14 +1,14 @@
-//! The providers whose keys are in the environment.
+//! Finds the providers whose keys are in the environment.
 
 use tollgate_config::providers::providers;
 use tollgate_upstream::ProviderEntry;
 use tollgate_upstream::provider::EnvironmentChannel;
 
-/// A provider that was found, and where its key is.
+/// A provider whose key was found, and the variable with the key.
 pub(super) struct FoundProvider {
-    /// The kind of its channel, and the channel's name.
+    /// The kind of its channel, which is also the channel's name.
     pub(super) kind: &'static str,
-    /// The variable that holds its key.
+    /// The environment variable with its key.
     pub(super) key: &'static str,
     /// The server that the key is for, if it is not the provider's own.
     pub(super) base_url: Option<String>,
@@ -16,7 +16,7 @@ pub(super) struct FoundProvider {
     pub(super) models: &'static [&'static str],
 }
 
-/// The variables of the providers that were not found: the usual one of each.
+/// For each provider that was not found, the usual variable of its key.
 pub(super) fn missing_keys(found: &[FoundProvider]) -> Vec<&'static str> {
     let is_found = |entry: &&ProviderEntry| found.iter().any(|found| found.kind == entry.kind);
     let others = providers().filter(|entry| !is_found(entry));
@@ -25,7 +25,7 @@ pub(super) fn missing_keys(found: &[FoundProvider]) -> Vec<&'static str> {
         .collect()
 }
 
-/// The providers whose keys `variable` knows.
+/// The providers whose keys are set; `variable` returns the value of an environment variable.
 pub(super) fn find_providers(variable: impl Fn(&str) -> Option<String>) -> Vec<FoundProvider> {
     let find = |entry: &'static ProviderEntry| {
         let EnvironmentChannel {

@@ -1,4 +1,4 @@
-//! `tollgate init`: writes a first configuration from the keys in the environment, and tries its channels.
+//! `tollgate init`: writes a first configuration from the keys in the environment, and tests its channels.
 
 mod environment;
 mod template;
@@ -85,7 +85,7 @@ impl Init {
     }
 }
 
-/// Says which keys were found, and which others would be recognised.
+/// Prints which keys were found, and the names of others that would be recognised.
 fn report_keys(found: &[FoundProvider], out: &mut impl Write) -> io::Result<()> {
     for provider in found {
         writeln!(out, "found {}: {}", provider.key, provider.kind)?;
@@ -97,7 +97,7 @@ fn report_keys(found: &[FoundProvider], out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Asks a person, line by line. An empty line, or the end of the input, takes what is proposed.
+/// Asks a person for settings, line by line. An empty line, or the end of the input, accepts the proposed value.
 struct Questions<R, W> {
     input: R,
     output: W,
@@ -132,8 +132,7 @@ impl<R: BufRead, W: Write> Questions<R, W> {
     }
 }
 
-/// Tries every channel and says what came of it. A channel that does not work yet is no reason to end with an error: the file is
-/// written.
+/// Tests every channel and prints the result. A channel that does not work yet is not an error of the command, because the file is written.
 async fn test_channels(config: &Config, out: &mut impl Write) -> Result<(), Failed> {
     let egress = Client::new(ClientOptions::default());
     let settings = config.provider_settings();
@@ -148,7 +147,7 @@ async fn test_channels(config: &Config, out: &mut impl Write) -> Result<(), Fail
     Ok(())
 }
 
-/// One small chat, if the channel has a chat model; else whether its server answers.
+/// Sends one small chat if the channel has a chat model; else checks that its server responds.
 async fn test_channel(
     config: &Config,
     open: &OpenChannel,

@@ -8,18 +8,18 @@ use tollgate_media::Catalogue;
 
 use super::environment::FoundProvider;
 
-/// What the file says beside its channels.
+/// The settings of the file beside its channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Answers {
     /// `HOST:PORT`.
     pub(super) listen: String,
-    /// The URL by which clients reach the gateway.
+    /// The URL that clients use for the gateway.
     pub(super) public_url: Option<String>,
     /// A PostgreSQL URL or `env:NAME`; `None` for SQLite.
     pub(super) database_url: Option<String>,
 }
 
-/// A commented configuration.
+/// Returns the text of a configuration with comments.
 pub(super) fn write_configuration(
     answers: &Answers,
     providers: &[FoundProvider],
@@ -81,7 +81,7 @@ fn write_channel(text: &mut String, found: &FoundProvider) {
     text.push_str("]\n\n");
 }
 
-/// One price of each unit as a comment: what a model costs is the operator's choice.
+/// Writes one price of each unit as a comment, because only the operator can decide what a model costs.
 fn write_prices(text: &mut String, providers: &[FoundProvider], catalogue: &Catalogue) {
     text.push_str(
         "# A model without a price costs its users nothing: docs/pricing.md. Amounts are in `currency`, USD by default.\n",

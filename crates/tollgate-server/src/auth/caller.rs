@@ -31,13 +31,13 @@ impl Caller {
         Ok(Self { key, permit })
     }
 
-    /// Takes the permit that counts the request as in flight, for a response that outlives this value. `None` if no limit
-    /// applies to the key.
+    /// Takes the permit that counts the request as in flight, for a response that exists longer than this value. `None` if no limit applies to the
+    /// key.
     pub fn take_permit(&mut self) -> Option<RequestPermit> {
         self.permit.take()
     }
 
-    /// Checks that the key may use `model`: that it lists the model's own name or its first one.
+    /// Checks that the key may use `model`: its list must contain the model's own name or its first one.
     ///
     /// # Errors
     /// 403 that lists the models that it may use.

@@ -16,33 +16,33 @@ use crate::http::errors;
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const X_GOOG_API_KEY: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-/// How often the store is asked whether users or keys changed: a revocation takes effect within a second.
+/// How often the store is polled for changes of users or keys: a revocation takes effect within a second.
 const REFRESH_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Authenticates requests by their API key.
 pub struct Authenticator {
     store: Store,
     clock: Arc<dyn Clock>,
-    /// By the first 8 bytes of the key's hash; the full hash is compared in constant time.
+    /// The cached keys, by the first 8 bytes of the key's hash; the full hash is compared in constant time.
     cache: RwLock<HashMap<[u8; 8], CachedKey, RandomState>>,
-    /// The store's version of users and keys that the cache belongs to.
+    /// The store's version of users and keys at which the cache is valid.
     version: AtomicI64,
 }
 
 struct CachedKey {
     digest: [u8; 32],
     key: Arc<Key>,
-    /// When this secret of the key ends, if the key has another one by now.
+    /// When this secret of the key expires, if the key has been rotated since.
     replaced_at: Option<Millis>,
 }
 
-/// A key, and when the presented secret of it ends if the key has another one by now.
+/// A key, and when the presented secret expires, if the key has been rotated since.
 type FoundKey = (Arc<Key>, Option<Millis>);
 
 /// Why a request is not authenticated.
 #[derive(Debug)]
 pub enum AuthError {
-    /// No key came with the request.
+    /// The request has no key.
     MissingKey,
     /// The key is unknown, revoked or expired; the text says which.
     InvalidKey(&'static str),
@@ -77,12 +77,12 @@ impl Authenticator {
         }
     }
 
-    /// The key in `headers`, if it is valid now.
+    /// Returns the key in `headers`, if it is valid now.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<Arc<Key>, AuthError> {
         self.authenticate_any(&presented_keys(headers, None)).await
     }
 
-    /// The first of several presented keys that is valid now, else the error of the first one. Some clients send two.
+    /// Returns the first of several presented keys that is valid now, else the error of the first one. Some clients send two keys.
     pub async fn authenticate_any(
         &self,
         presented: &PresentedKeys<'_>,
@@ -124,10 +124,10 @@ impl Authenticator {
         let found = self.store.key_by_hash(&hash).await;
         let found = found.map_err(AuthError::Store)?;
         let key = Arc::new(found.ok_or(AuthError::InvalidKey("this API key is not known"))?);
-        // A secret from before the last rotation; at once invalid if its end is not known.
+        // A secret from before the last rotation; without a known expiry it is invalid at once.
         let replaced_at = (key.hash != hash).then(|| key.previous_valid_until.unwrap_or(0));
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        // If the version changed meanwhile, the key was read before that change: it serves this request and is not cached.
+        // If the version has changed since, the key was read before that change: it is used for this request and not cached.
         if self.version.load(Ordering::Acquire) == version {
             let key = Arc::clone(&key);
             let cached = CachedKey {
@@ -149,7 +149,7 @@ impl Authenticator {
         }
     }
 
-    /// Drops the keys from the cache of which the store says that they or their users changed, and all of them if it cannot tell.
+    /// Removes from the cache the keys that changed or whose users changed according to the store, and all keys if the store cannot report that.
     pub async fn forget_changed_keys(&self) {
         let version = self.version.load(Ordering::Acquire);
         match self.store.access_changes_since(version).await {
@@ -164,8 +164,8 @@ impl Authenticator {
         }
     }
 
-    /// Drops what has changed. The version first: a key that was read before the change is not cached from then on, so what is
-    /// found below is all that is stale.
+    /// Removes what has changed. The version is set first: from then on, no key is cached that was read before the change, so everything outdated is
+    /// found below.
     fn forget(&self, changed: &AccessChanges) {
         {
             let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
@@ -182,7 +182,7 @@ impl Authenticator {
             };
         }
         let stale: Vec<[u8; 8]> = {
-            // Requests go on reading the cache meanwhile.
+            // Requests can read the cache while this runs.
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
             let is_stale =
                 |key: &Key| keys.contains(key.id.as_str()) || users.contains(key.user_id.as_str());
@@ -199,7 +199,7 @@ impl Authenticator {
 /// Checks that a key is neither revoked nor expired, and its user not disabled.
 ///
 /// # Errors
-/// What it is.
+/// The reason why the key is invalid.
 pub fn check_is_valid(key: &Key, now: Millis) -> Result<(), AuthError> {
     if key.revoked_at.is_some() {
         return Err(AuthError::InvalidKey("this API key was revoked"));

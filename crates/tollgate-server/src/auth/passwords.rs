@@ -1,4 +1,4 @@
-//! Passwords of admins: argon2id, a few at a time, off the async threads.
+//! Passwords of admins: hashed with argon2id, a few at a time, outside the async threads.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use tollgate_core::id;
 
 use crate::http::admin_error::AdminError;
 
-/// Hashes at the same time; each takes 19 MiB.
+/// Hashes that are computed at the same time; each needs 19 MiB.
 const CONCURRENT: usize = 2;
 
 /// Hashes and verifies passwords.
 #[derive(Clone)]
 pub struct PasswordHasher {
     permits: Arc<Semaphore>,
-    /// Verified if there is no such admin, so that the answer takes as long.
+    /// The hash to verify if there is no such admin, so that the response takes equally long.
     unknown: Arc<str>,
 }
 
@@ -24,7 +24,7 @@ impl Default for PasswordHasher {
     fn default() -> Self {
         Self {
             permits: Arc::new(Semaphore::new(CONCURRENT)),
-            // Of no password: the hash part has the right length and is not the output of any known one.
+            // This hash belongs to no password: its hash part has the right length and is not the output of any known one.
             unknown: "$argon2id$v=19$m=19456,t=2,p=1$MDEyMzQ1Njc4OWFiY2RlZg$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".into(),
         }
     }
@@ -45,7 +45,7 @@ impl PasswordHasher {
         .ok_or_else(internal)
     }
 
-    /// Whether the password has that hash; takes as long if there is none.
+    /// Whether `hash` is the hash of the password; takes equally long if it is `None`.
     ///
     /// # Errors
     /// 500 if the check cannot run.

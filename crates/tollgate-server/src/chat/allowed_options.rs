@@ -1,4 +1,4 @@
-//! Which options of a request a channel forwards: those that it allows, and those that have a price (docs/channels.md).
+//! Decides which options of a request a channel forwards: those that it allows, and those that have a price (docs/channels.md).
 
 use http::{HeaderMap, HeaderValue};
 use tollgate_chat::provider_options::{
@@ -21,7 +21,7 @@ pub struct RequestOptions {
 
 struct RequestedOption {
     found: FoundOption,
-    /// Whether the price of the model names it.
+    /// Whether the price of the model includes the option.
     is_priced: bool,
 }
 
@@ -32,12 +32,12 @@ impl RequestedOption {
     }
 }
 
-/// What a channel does not get of a request.
+/// The parts of a request that are not forwarded to a channel.
 #[derive(Default)]
 pub struct NotForwarded {
-    /// The client's names of it.
+    /// The client's names of these parts.
     pub names: Vec<String>,
-    /// The headers without it. `None` if they are unchanged.
+    /// The headers without these parts. `None` if the headers are unchanged.
     pub headers: Option<Box<HeaderMap>>,
 }
 
@@ -45,7 +45,7 @@ impl RequestOptions {
     /// Finds the options of a request for a model of that price.
     ///
     /// # Errors
-    /// 400 if a member has the name of a known one but for case.
+    /// 400 if a member differs from a known one only in case.
     pub fn find(
         summary: &RequestSummary,
         body: &[u8],
@@ -95,8 +95,8 @@ impl RequestOptions {
         self.options.iter().any(RequestedOption::is_priced_tool)
     }
 
-    /// The option that has a price for each call, where neither the usage of responses in `format` says how many there were
-    /// nor `channel` allows it.
+    /// The option with a price for each call whose calls cannot be counted, because the usage in responses of `format` does not contain their number,
+    /// and which `channel` does not allow.
     pub fn uncounted(&self, format: &str, channel: &Channel) -> Option<&FoundOption> {
         let is_counted = |option| match option {
             ProviderOption::WebSearch => ["messages", "responses"].contains(&format),
@@ -116,7 +116,7 @@ impl RequestOptions {
     /// The options that the request must not have on `channel`.
     ///
     /// # Errors
-    /// 400 if the answer would differ without one.
+    /// 400 if the response would be different without one of them.
     pub fn not_allowed(&self, channel: &Channel) -> Result<Vec<&FoundOption>, InvalidRequest> {
         let is_allowed = |requested: &&RequestedOption| {
             !requested.is_priced && !channel.allows(requested.found.option)
@@ -130,15 +130,14 @@ impl RequestOptions {
         }
     }
 
-    /// The priced option that is among `dropped`, fields that the channel's format has no equivalent for. A client must not
-    /// pay for it.
+    /// The priced option among `dropped`, the fields that have no equivalent in the channel's format. A client must not pay for such an option.
     pub fn priced_and_dropped(&self, dropped: &[String]) -> Option<&FoundOption> {
         let mut found = self.options.iter().filter(|option| option.is_priced);
         let found = found.find(|option| dropped.contains(&option.found.field));
         found.map(|option| &option.found)
     }
 
-    /// Adds the beta features to `into` that `channel` does not forward, and takes them out of the headers.
+    /// Adds the beta features that `channel` does not forward to `into`, and removes them from the headers.
     pub fn filter_betas(&self, headers: &HeaderMap, channel: &Channel, into: &mut NotForwarded) {
         if !self.has_betas {
             return;

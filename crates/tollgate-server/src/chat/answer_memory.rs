@@ -1,4 +1,4 @@
-//! Reads complete answers of providers into memory that all chats share, so that oversized ones cannot take all of it.
+//! Reads complete responses of providers into memory that all chats share, so that large ones cannot use up all memory.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use tokio::time::timeout;
 use tollgate_upstream::{ChatBody, ProviderError, UpstreamErrorKind};
 
 const MIB: usize = 1_048_576;
-/// The largest answer, in bytes: images in it are base64.
+/// The largest response, in bytes: it may contain images as base64.
 const MAX_ANSWER: usize = 64 * MIB;
-/// Memory for all answers that are larger than [`UNCOUNTED`]; one of the largest takes twice its size while it is put together.
+/// Memory for all responses that are larger than [`UNCOUNTED`]; one of the largest needs twice its size while it is assembled.
 const MAX_ANSWERS: usize = 160 * MIB;
-/// Bytes of an answer that are not counted.
+/// Bytes of each response that are not counted.
 const UNCOUNTED: usize = MIB;
 /// Bytes that one permit stands for.
 const BYTES_PER_PERMIT: usize = 64 * 1024;
-/// How long an answer waits for memory.
+/// How long a response waits for memory.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The memory of large answers.
+/// The memory budget of large responses.
 #[derive(Debug, Clone)]
 pub struct AnswerBudget(Arc<Semaphore>);
 
-/// A complete answer, and the memory that it takes.
+/// A complete response, and the memory that it holds.
 pub struct Answer {
     /// The body.
     pub bytes: Bytes,
@@ -41,7 +41,7 @@ impl AnswerBudget {
     /// Reads `body` to its end.
     ///
     /// # Errors
-    /// The connection's errors; too large; unavailable, if other answers take all the memory.
+    /// The connection's errors; too large; unavailable, if other responses use all the memory.
     pub async fn collect(&self, mut body: ChatBody) -> Result<Answer, ProviderError> {
         let from_egress = |e| ProviderError::from(&e);
         let first = body.chunk().await.map_err(from_egress)?.unwrap_or_default();
@@ -65,7 +65,7 @@ impl AnswerBudget {
                 return Err(ProviderError::new(UpstreamErrorKind::TooLarge, message));
             }
             if length > all.capacity() {
-                // At least doubled, so that what is copied stays in proportion; old and new are there at once.
+                // At least doubled, so that few bytes are copied more than once; during the copy, old and new buffer exist.
                 let capacity = length.max(2 * all.capacity()).min(MAX_ANSWER);
                 self.grow(&mut memory, all.capacity() + capacity).await?;
                 all.reserve(capacity - all.len());
@@ -79,7 +79,7 @@ impl AnswerBudget {
         })
     }
 
-    /// Takes what is missing to `bytes`.
+    /// Acquires the memory that is missing to hold `bytes`.
     async fn grow(
         &self,
         memory: &mut Option<OwnedSemaphorePermit>,
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// A body of so many chunks of 64 KiB.
+    /// A body of that many chunks of 64 KiB.
     fn body(chunks: usize) -> ChatBody {
         let chunk = Bytes::from(vec![b'a'; BYTES_PER_PERMIT]);
         ChatBody::Local(stream::repeat(chunk).take(chunks).map(Ok).boxed())
@@ -127,7 +127,7 @@ mod tests {
         let largest = MAX_ANSWER / BYTES_PER_PERMIT;
         let answer = budget.collect(body(largest)).await.unwrap();
         assert_eq!(answer.bytes.len(), MAX_ANSWER);
-        // Beside it there is room for small ones only.
+        // While it is held, there is memory for small responses only.
         for (chunks, expected) in [
             (0, None),
             (1, None),

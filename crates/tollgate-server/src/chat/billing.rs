@@ -1,4 +1,4 @@
-//! Billing of a chat: a hold before the call, one charge for what was delivered, however the chat ends.
+//! Billing of a chat: a hold before the call, and one charge for what was delivered, in whichever way the chat ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,12 +24,12 @@ use crate::metrics::{ChatHoldKind, ChatTimes, EndedChat, Metrics};
 use crate::otel::ChatContent;
 use crate::spawn::spawn_detached;
 
-/// How often a settlement is tried while the database is away, and the pause between.
+/// How often a settlement is tried while the database is unavailable, and the pause between attempts.
 const SETTLE_TRIES: u32 = 2;
 const SETTLE_RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// How often, once a second, the release of a hold that could not be settled is tried.
+/// How often, once a second, the gateway tries to release a hold that could not be settled.
 const RELEASE_TRIES: u32 = 240;
-/// The parts of the gateway that billing works with.
+/// The parts of the gateway that billing needs.
 pub struct BillingContext {
     /// Holds and charges.
     pub store: Store,
@@ -45,24 +45,24 @@ pub struct BillingContext {
     pub currency: Currency,
 }
 
-/// The bill of one request. If it is dropped before it was settled, it settles itself for [`Bill::delivered`].
+/// The bill of one request. If it is dropped before it was settled, its drop settles [`Bill::delivered`] in the background.
 pub struct Bill {
     context: Arc<BillingContext>,
-    /// `None` once it is settled, or being settled.
+    /// `None` once it is settled, or while it is being settled.
     chat: Option<NewChat>,
     hold: ChatHold,
     permit: Option<RequestPermit>,
     notes: RequestNotes,
     bounds: ChargeBounds,
     attempts: Vec<serde_json::Value>,
-    /// The fields that a translation left out, as a JSON array.
+    /// The request fields that a translation left out, as a JSON array.
     dropped: Option<String>,
     channel: Option<String>,
     upstream_model: Option<String>,
-    /// `None` if no upstream has the request.
+    /// `None` if no upstream has received the request.
     in_flight: Option<InFlight>,
     has_client_left: bool,
-    /// Whether the upstream sent far more than the request allows.
+    /// Whether the upstream sent far more output than the request allows.
     is_too_large: bool,
     /// Bytes of what has been received of a stream before its first piece for the client.
     pub received_before_start: AtomicU64,
@@ -70,11 +70,11 @@ pub struct Bill {
     pub delivered: Delivered,
 }
 
-/// A request that an upstream has.
+/// A request that was sent to an upstream.
 #[derive(Debug, Clone, Copy)]
 struct InFlight {
     since: Instant,
-    /// `None` before the first piece of a stream, and if nothing is streamed.
+    /// `None` before the first piece of a stream, and if the response is not streamed.
     first_piece_at: Option<Instant>,
     hidden: HiddenOutput,
     /// The context window of the model. `None` if unknown.
@@ -85,30 +85,30 @@ struct InFlight {
 #[derive(Debug, Clone, Default)]
 struct ChargedTokens {
     counts: TokenCounts,
-    /// With the tokens of parts that are charged apart.
+    /// All tokens, including those of parts that are charged separately.
     all: TokenCounts,
-    /// What is charged apart from them.
+    /// The parts that are charged separately.
     parts: ChatParts,
-    /// Whether they are our own estimate.
+    /// Whether the gateway estimated the tokens.
     estimated: bool,
-    /// Tokens that the upstream reported beyond the bounds.
+    /// Tokens that the upstream reported and that exceed the bounds.
     clamped: u64,
 }
 
 /// What an upstream has delivered.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Delivered {
-    /// The upstream's count.
+    /// The usage that the upstream reported.
     pub usage: Option<Usage>,
-    /// Bytes of everything generated; images and audio as many as a text of as many tokens has.
+    /// Bytes of everything that was generated; images and audio count like a text with as many tokens.
     pub text_bytes: u64,
-    /// Whether the upstream's end was seen, so that its count is final.
+    /// Whether the end of the upstream's response was received, so that its usage is final.
     pub complete: bool,
 }
 
 impl Bill {
-    /// Counts the request's estimated tokens against the rate limits, and holds the most that it can cost if its account or key
-    /// has a limit (`needs_hold`).
+    /// Counts the request's estimated tokens against the rate limits and, if its account or key has a limit (`needs_hold`), holds the highest
+    /// possible cost.
     ///
     /// # Errors
     /// 429 if a limit of tokens is reached, 402 if the hold is not covered; the store's errors.
@@ -166,7 +166,7 @@ impl Bill {
         })
     }
 
-    /// An upstream gets the request now. If the client leaves from here on, it pays for the prompt at least.
+    /// Records that the request is sent to an upstream now. If the client leaves after this, it pays at least for the prompt.
     pub fn request_sent(
         &mut self,
         channel: &str,
@@ -184,44 +184,44 @@ impl Bill {
         });
     }
 
-    /// The upstream failed before its response began: it costs nothing.
+    /// Records that the upstream failed before its response began: the attempt costs nothing.
     pub fn request_failed(&mut self) {
         (self.in_flight, self.channel, self.upstream_model) = (None, None, None);
         *self.received_before_start.get_mut() = 0;
     }
 
-    /// The upstream sent far more than the request allows, and was cut off: no more output is charged than the request allows.
+    /// Records that the upstream sent far more output than the request allows and was cut off: only the allowed output is charged.
     pub fn answer_was_too_large(&mut self) {
         self.is_too_large = true;
     }
 
-    /// The first piece of a stream for the client has come.
+    /// Records that the first piece of a stream for the client was received.
     pub fn stream_started(&mut self) {
         if let Some(sent) = &mut self.in_flight {
             sent.first_piece_at = Some(Instant::now());
         }
     }
 
-    /// The client has left; what comes from here on is charged all the same.
+    /// Records that the client has left; what the upstream sends after this is still charged.
     pub fn client_left(&mut self) {
         self.has_client_left = true;
     }
 
-    /// Whether what an upstream did after the client left is charged.
+    /// Whether the client has left, so that output after this is charged.
     pub fn has_client_left(&self) -> bool {
         self.has_client_left
     }
 
-    /// Whether the upstream generates something unseen, so that only its usage tells what it costs.
+    /// Whether the upstream generates output that is not visible, so that only its usage shows the cost.
     pub fn is_output_hidden(&self) -> bool {
         let is_counted = self.delivered.usage.is_some_and(|usage| {
-            // Google counts everything in every chunk.
+            // Google reports complete counts in every chunk.
             usage.output > 1 && usage.reasoning > 0
         });
         !is_counted && self.in_flight.is_some_and(|sent| !sent.hidden.is_none())
     }
 
-    /// The output tokens that are held for. `None` if nothing is held.
+    /// The output tokens that are held. `None` if nothing is held.
     pub fn held_output(&self) -> Option<u64> {
         let is_held = !matches!(self.hold, ChatHold::None);
         is_held.then(|| self.bounds.held_output())
@@ -233,7 +233,7 @@ impl Bill {
         self.bounds.max_output(hides)
     }
 
-    /// Records what the chat says. `None` if that is not recorded.
+    /// The recorder of the chat's content. `None` if the content is not recorded.
     pub fn content(&self) -> Option<Arc<ChatContent>> {
         self.notes.content()
     }
@@ -243,12 +243,12 @@ impl Bill {
         self.context.closing.clone()
     }
 
-    /// The client's name of the model; empty once settled.
+    /// The client's name of the model; empty once the bill is settled.
     pub fn model(&self) -> &str {
         self.chat.as_ref().map_or("", |chat| &chat.model)
     }
 
-    /// Our estimate of the prompt's tokens.
+    /// The gateway's estimate of the prompt's tokens.
     pub fn estimated_prompt_tokens(&self) -> u64 {
         self.bounds.estimated_prompt
     }
@@ -263,15 +263,15 @@ impl Bill {
         }));
     }
 
-    /// Notes which fields of the request a translation left out.
+    /// Records which fields of the request a translation left out.
     pub fn set_dropped(&mut self, names: &[String]) {
         self.dropped = (!names.is_empty()).then(|| json!(names).to_string());
     }
 
-    /// Settles for what was delivered; the charge is on disk when this returns. `outcome` is for the record.
+    /// Settles what was delivered; the charge is on disk when this returns. `outcome` is stored in the chat's record.
     ///
     /// # Errors
-    /// If nothing could be charged; then the end of the response must not be sent.
+    /// If nothing could be charged; then the end of the response must not be sent to the client.
     pub async fn settle(&mut self, outcome: &'static str) -> Result<Amount, ApiError> {
         let Some(chat) = self.chat.take() else {
             return Ok(Amount::ZERO);
@@ -303,7 +303,7 @@ impl Bill {
     fn settlement(&mut self, mut chat: NewChat, outcome: &'static str) -> Settlement {
         let ended_at = self.context.clock.now();
         if !matches!(self.hold, ChatHold::Stored) {
-            // Its row is inserted now: ids in the order of insertion touch the fewest pages.
+            // The row is inserted now: if ids are in the order of insertion, the fewest database pages are written.
             chat.id = id::chat_id_with_time(&chat.id, ended_at);
         }
         let charged = self.charged_tokens(&chat);
@@ -358,7 +358,7 @@ impl Bill {
         }
     }
 
-    /// The tokens to charge: the upstream's count if it is final, else our own for what was delivered.
+    /// The tokens to charge: the upstream's count if it is final, else the gateway's estimate for what was delivered.
     fn charged_tokens(&self, chat: &NewChat) -> ChargedTokens {
         let Delivered {
             usage,
@@ -398,7 +398,7 @@ impl Bill {
                 "the upstream's usage is missing: it is estimated here"
             );
         }
-        // The stream was cut off, or has no usage. The upstream's count of the prompt is used all the same.
+        // The stream was cut off, or has no usage. The upstream's count of the prompt is used nevertheless.
         let with_prompt = usage.filter(|usage| usage.input > 0);
         let mut usage = with_prompt.unwrap_or(Usage {
             input: self.bounds.estimated_prompt,
@@ -416,7 +416,7 @@ impl Bill {
         self.split(&usage, true, clamped)
     }
 
-    /// The tokens of `usage`, and the parts of it that have a price of their own.
+    /// The tokens of `usage`, and the parts of it that have a separate price.
     fn split(&self, usage: &Usage, estimated: bool, clamped: u64) -> ChargedTokens {
         let all = token_counts(usage);
         let mut counts = all;
@@ -443,7 +443,7 @@ impl Drop for Bill {
         let Some(chat) = self.chat.take() else { return };
         self.has_client_left = true;
         let was_sent = self.in_flight.is_some() || !self.attempts.is_empty();
-        // Rejected before any channel was called, and no hold to release: nothing to record.
+        // The request was rejected before any channel was called, and there is no hold to release: nothing is recorded.
         if !matches!(self.hold, ChatHold::Stored) && !was_sent {
             return;
         }
@@ -461,7 +461,7 @@ impl Drop for Bill {
     }
 }
 
-/// Everything that settling needs, independent of the request.
+/// Everything that settling needs, independent of the request's lifetime.
 struct Settlement {
     chat: Arc<NewChat>,
     hold: ChatHold,
@@ -509,7 +509,7 @@ impl Settlement {
         outcome
     }
 
-    /// Releases the hold of a chat whose end was never sent, as soon as the database is back. Nothing is charged.
+    /// Releases the hold of a chat whose end was never sent, as soon as the database is available again. Nothing is charged.
     async fn release_hold(mut self, context: Arc<BillingContext>) {
         let end = Arc::make_mut(&mut self.end);
         end.tokens = TokenCounts::default();
@@ -533,7 +533,7 @@ fn token_counts(usage: &Usage) -> TokenCounts {
     }
 }
 
-/// Whether a settlement that failed with `error` may succeed when it is tried again.
+/// Whether a settlement that failed with `error` may succeed when it is retried.
 fn may_pass(error: &StoreError) -> bool {
     matches!(
         error,

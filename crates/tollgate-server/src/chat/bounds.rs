@@ -1,4 +1,4 @@
-//! How many tokens a request can cost: estimates to hold and charge, and bounds that no honest count exceeds.
+//! Estimates of the tokens that a request can cost, for holds and charges, and upper bounds for the counts of upstreams.
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ use tollgate_store::{TokenCounts, TokenPrices};
 
 use crate::chat::part_charges;
 
-/// Tokens that an upstream may add to a prompt by itself: tool preambles, framing.
+/// Tokens that an upstream may add to a prompt itself: tool preambles, framing.
 const MAX_FRAMING_TOKENS: u64 = 16_384;
-/// Tokens held for framing. A JSON body has more bytes than its texts have tokens, so little is needed.
+/// Tokens held for framing. A JSON body has more bytes than its texts have tokens, so few are needed.
 const HELD_FRAMING_TOKENS: u64 = 16;
-/// Tokens that one image may count.
+/// Tokens that one image may count as.
 const MAX_ATTACHMENT_TOKENS: u64 = 50_000;
-/// Tokens held for what a provider adds to a prompt by itself: search results, stored conversations.
+/// Tokens held for what a provider adds to a prompt: search results, stored conversations.
 const HELD_PROVIDER_INPUT: u64 = 50_000;
-/// The context window of models of which it is not known: the largest that is common.
+/// The context window of models for which none is known: the largest that is common.
 const DEFAULT_CONTEXT_WINDOW: u64 = 1_048_576;
-/// Output tokens of one choice if neither client nor model bounds them.
+/// Output tokens of one choice if neither client nor model limits them.
 const MAX_UNBOUNDED_OUTPUT: u64 = 1_000_000;
 /// Reasoning tokens that some servers do not count towards the client's maximum.
 const MAX_UNCOUNTED_REASONING: u64 = 131_072;
-/// Output tokens that a model generates in a second at most.
+/// The most output tokens that a model generates in a second.
 const MAX_TOKENS_PER_SECOND: u64 = 150;
 
 /// Estimates and bounds of the tokens that a request can cost.
 #[derive(Debug, Clone, Copy)]
 pub struct ChargeBounds {
-    /// Our estimate of the prompt's tokens.
+    /// The gateway's estimate of the prompt's tokens.
     pub estimated_prompt: u64,
-    /// The prompt's tokens at worst, which are held: 1 for each byte of text, because no tokenizer makes more of them, and
-    /// attachments by their types and sizes. 0 if nothing is held.
+    /// The highest possible number of prompt tokens, which is held: 1 for each byte of text, because no tokenizer yields more, and for attachments a
+    /// number by type and size. 0 if nothing is held.
     held_prompt: u64,
-    /// An upstream's count of the prompt above this cannot be true, unless the prompt is open-ended.
+    /// If an upstream reports more prompt tokens than this, the count is wrong, unless the prompt is open-ended.
     max_prompt: u64,
     /// Whether the provider adds to the prompt, so that only the model's context window bounds it.
     is_open_ended: bool,
-    /// The maximum of output tokens of one choice, as it is sent upstream. `None` if none is sent.
+    /// The maximum of output tokens of one choice that is sent upstream. `None` if none is sent.
     max_output: Option<u64>,
     /// The output tokens that are held for one choice.
     held_output: u64,
@@ -55,10 +55,10 @@ pub struct ChargeBounds {
     has_priced_tools: bool,
 }
 
-/// What an upstream may generate unseen while it answers one request.
+/// How much output an upstream may generate that is not visible while it handles one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HiddenOutput {
-    /// The share of the cap, in percent, that reasoning at the requested effort takes at most. 0: everything is visible.
+    /// The percentage of the cap that reasoning at the requested effort uses at most. 0: everything is visible.
     pub percent_of_cap: u64,
 }
 
@@ -105,7 +105,7 @@ impl ChargeBounds {
         }
     }
 
-    /// With `tokens` of a conversation that the upstream stores and adds to the prompt.
+    /// The same bounds, with `tokens` of a conversation that the upstream stores and adds to the prompt.
     pub fn with_stored_tokens(self, tokens: u64) -> Self {
         let held = match self.held_prompt {
             0 => 0,
@@ -118,7 +118,7 @@ impl ChargeBounds {
         }
     }
 
-    /// Says whether the maximum of output tokens is the client's own.
+    /// Sets whether the client set the maximum of output tokens.
     pub fn with_client_cap(self, has_client_cap: bool) -> Self {
         Self {
             has_client_cap,
@@ -126,7 +126,7 @@ impl ChargeBounds {
         }
     }
 
-    /// With the prices of what is charged apart.
+    /// The same bounds, with the prices of parts that are charged separately.
     pub fn with_parts(self, parts: PartPrices, has_priced_tools: bool) -> Self {
         Self {
             parts,
@@ -135,12 +135,12 @@ impl ChargeBounds {
         }
     }
 
-    /// What is held for parts that are charged apart. `None` if it is out of range.
+    /// The amount held for parts that are charged separately. `None` if it is out of range.
     pub fn held_parts(&self, held: &TokenCounts, prices: &TokenPrices) -> Option<Amount> {
         part_charges::held_parts(held, prices, &self.parts, self.has_priced_tools)
     }
 
-    /// Adds to the error of a hold that is not covered how the client can lower the hold, if it set no maximum.
+    /// If the client set no maximum, adds to the error of a hold that is not covered how it can lower the hold.
     pub fn advise(&self, mut error: ApiError, format: &str) -> ApiError {
         if !self.has_client_cap && error.kind == ErrorKind::PaymentRequired {
             let format = tollgate_chat::by_name(format).map(Format::client_format);
@@ -152,8 +152,8 @@ impl ChargeBounds {
         error
     }
 
-    /// What is held: the prompt at worst, and the maximum of output for every choice, each at the higher of the prices that may
-    /// apply.
+    /// The tokens that are held: the highest possible prompt, and the maximum of output for every choice. If two prices may apply to a token, the
+    /// higher one counts.
     pub fn held_tokens(&self, prices: &TokenPrices) -> TokenCounts {
         let prompt = self.held_prompt;
         let output = self.held_output.saturating_mul(self.choices);
@@ -171,17 +171,17 @@ impl ChargeBounds {
         held
     }
 
-    /// Tokens that count against the rate limits until the real number is known.
+    /// Tokens that count against the rate limits until the actual number is known.
     pub fn reserved_tokens(&self) -> u64 {
         self.estimated_prompt.saturating_add(self.held_output())
     }
 
-    /// The output tokens that are held for.
+    /// The output tokens that are held.
     pub fn held_output(&self) -> u64 {
         self.held_output.saturating_mul(self.choices)
     }
 
-    /// The output tokens that the request allows, and the reasoning if the model `reasons`.
+    /// The output tokens that the request allows; if the model `reasons`, reasoning tokens are included.
     pub fn max_output(&self, reasons: bool) -> u64 {
         let output = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
         let reasoning = if reasons { MAX_UNCOUNTED_REASONING } else { 0 };
@@ -189,8 +189,8 @@ impl ChargeBounds {
         output.saturating_mul(self.choices)
     }
 
-    /// The upstream's count, lowered where this request cannot have used as many, and how many tokens that took off.
-    /// `visible` is our estimate of the visible output.
+    /// The upstream's usage, with counts that are too high for this request lowered, and by how many tokens they were lowered. `visible` is the
+    /// gateway's estimate of the visible output.
     pub fn clamp(&self, usage: Usage, context_window: Option<u64>, visible: u64) -> (Usage, u64) {
         let mut clamped = 0_u64;
         let mut limit = |count: &mut u64, max: u64| {
@@ -219,7 +219,7 @@ impl ChargeBounds {
         (usage, clamped)
     }
 
-    /// The tokens that may have been generated unseen in `elapsed`, beside the visible ones: what cap, effort and time allow.
+    /// The tokens that may have been generated invisibly in `elapsed`, beside the visible ones: what cap, effort and time allow.
     pub fn unseen_output(&self, hidden: HiddenOutput, elapsed: Duration, visible: u64) -> u64 {
         let cap = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
         let cap = cap.saturating_mul(self.choices);
@@ -240,10 +240,10 @@ impl HiddenOutput {
         percent_of_cap: 100,
     };
 
-    /// What a model generates unseen that answers `body` in a stream of this format.
+    /// How much output a model generates invisibly when it responds to `body` with a stream of this format.
     ///
-    /// OpenAI's formats show no reasoning, or a summary, and count it at the end. Anthropic's has none unless thinking is on.
-    /// Google's counts it in every chunk, but the first chunk comes after it.
+    /// OpenAI's formats show no reasoning, or a summary, and count it at the end. Anthropic's has none unless thinking is on. Google's counts it in
+    /// every chunk, but sends the first chunk after it.
     pub fn of_stream(
         format: &dyn Format,
         capabilities: &ModelCapabilities,
@@ -260,14 +260,14 @@ impl HiddenOutput {
         }
     }
 
-    /// Whether nothing is generated unseen.
+    /// Whether all output is visible.
     pub fn is_none(self) -> bool {
         self.percent_of_cap == 0
     }
 }
 
-/// The share of the cap that reasoning takes at the effort that the body asks for, or at any if it asks for none. The shares are
-/// those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, and a half more.
+/// The percentage of the cap that reasoning uses at the effort that the body requests, or at any effort if it requests none. The percentages are
+/// those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, plus a half.
 fn effort_percent(body: &[u8]) -> u64 {
     let Some(at) = memchr::memmem::find(body, b"effort\"") else {
         return 100;
@@ -310,7 +310,7 @@ mod tests {
         let max = PLAIN.len() as u64 + MAX_FRAMING_TOKENS;
         assert_eq!((usage.input, usage.output), (max, 100));
         assert!(clamped > 1 << 62);
-        // Text that came is not lowered.
+        // The visible output is never lowered.
         assert_eq!(plain.clamp(absurd, None, 300).0.output, 300);
         let honest = Usage {
             input: 70,
@@ -320,7 +320,7 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(plain.clamp(honest, None, 7), (honest, 0));
-        // Parts that exceed the whole.
+        // The parts are larger than the total.
         let parts = Usage {
             input: 70,
             cache_read: 80,

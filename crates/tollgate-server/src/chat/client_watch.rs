@@ -1,5 +1,5 @@
-//! What becomes of a request whose client leaves before the response begins: if an upstream has it, it is handled to its end,
-//! so that what the upstream charges is charged.
+//! Handles requests whose client leaves before the response begins: if the request was sent to an upstream, it is handled to its end, so that what
+//! the upstream charges is charged to the client.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio_util::task::TaskTracker;
 use crate::chat::read_on::{self, MAX_READ_ON, MAX_WAIT};
 use crate::spawn::spawn_detached;
 
-/// Which upstream has the request.
+/// No upstream has received the request.
 const NONE: u8 = 0;
-/// One whose output is visible as it is generated.
+/// The upstream's output is visible as it is generated.
 const VISIBLE: u8 = 1;
-/// One whose output, or a part of it, is seen at its end.
+/// The upstream's output, or a part of it, is visible only at its end.
 const HIDDEN: u8 = 2;
 
-/// Whether the client is still there, and whether an upstream has its request.
+/// Whether the client has left, and whether its request was sent to an upstream.
 #[derive(Debug, Default)]
 pub struct ClientWatch {
     upstream: AtomicU8,
@@ -27,23 +27,23 @@ pub struct ClientWatch {
 }
 
 impl ClientWatch {
-    /// An upstream gets the request now.
+    /// Records that the request is sent to an upstream now.
     pub fn request_sent(&self, is_hidden: bool) {
         let upstream = if is_hidden { HIDDEN } else { VISIBLE };
         self.upstream.store(upstream, Ordering::Relaxed);
     }
 
-    /// The upstream failed: no upstream has the request.
+    /// Records that the upstream failed: no upstream has the request.
     pub fn request_failed(&self) {
         self.upstream.store(NONE, Ordering::Relaxed);
     }
 
-    /// Whether the client has left. Then no other upstream is tried.
+    /// Whether the client has left. No other upstream is tried then.
     pub fn is_gone(&self) -> bool {
         self.is_gone.load(Ordering::Relaxed)
     }
 
-    /// The client has left. Returns how long the upstream is waited for.
+    /// Records that the client has left. Returns how long to wait for the upstream; `None` if no upstream has the request.
     fn leave(&self) -> Option<Duration> {
         self.is_gone.store(true, Ordering::Relaxed);
         match self.upstream.load(Ordering::Relaxed) {
@@ -54,7 +54,7 @@ impl ClientWatch {
     }
 }
 
-/// The handling of a request. If it is dropped while an upstream has the request, it goes on in the background for a while.
+/// The handling of a request. If it is dropped after the request was sent to an upstream, it continues in the background for a while.
 pub struct WatchedRequest<F: Future + Send + 'static> {
     handler: Option<Pin<Box<F>>>,
     watch: Arc<ClientWatch>,
@@ -62,7 +62,7 @@ pub struct WatchedRequest<F: Future + Send + 'static> {
 }
 
 impl<F: Future + Send + 'static> WatchedRequest<F> {
-    /// Handles a request by polling `handler`. `closing` has what shutdown waits for.
+    /// Handles a request by polling `handler`. Shutdown waits for the tasks in `closing`.
     pub fn new(handler: F, watch: Arc<ClientWatch>, closing: TaskTracker) -> Self {
         Self {
             handler: Some(Box::pin(handler)),
@@ -95,7 +95,7 @@ impl<F: Future + Send + 'static> Drop for WatchedRequest<F> {
         };
         let closing = self.closing.clone();
         spawn_detached(self.closing.track_future(async move {
-            // Its bill settles itself when it is dropped.
+            // When the handler is dropped, its bill settles itself.
             tokio::select! {
                 _ = handler => {}
                 () = read_on::end_of_time(time, &closing) => {}

@@ -1,4 +1,4 @@
-//! A response that is sent complete: converted from the upstream's format to the client's, and wrapped in the envelope.
+//! A complete (not streamed) response: converted from the upstream's format to the client's, and wrapped in the envelope.
 
 use bytes::{Bytes, BytesMut};
 use tollgate_chat::hub::{PartKind, Response};
@@ -9,7 +9,7 @@ use crate::chat::endpoint::Endpoint;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::translate::{PreparedRequest, restore_tool_name};
 
-/// Converts an upstream's complete response to the client's format. With it comes its id, in formats with threads.
+/// Converts an upstream's complete response to the client's format. Also returns the response's id, for formats with threads.
 ///
 /// # Errors
 /// The response is malformed, or contains an error of the upstream.
@@ -68,7 +68,7 @@ pub fn wrap_in_envelope(endpoint: Endpoint, bare: Bytes) -> Bytes {
     body.freeze()
 }
 
-/// What the response counts as, in bytes of text.
+/// The size of the response's output as bytes of text.
 fn text_bytes(response: &Response) -> u64 {
     let parts = response.choices.iter().flat_map(|choice| &choice.parts);
     parts.map(|part| tokens::generated_bytes(&part.kind)).sum()

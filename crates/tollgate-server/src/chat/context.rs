@@ -1,4 +1,4 @@
-//! What answering chats needs of the gateway.
+//! The parts of the gateway that chats need.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use crate::http::body_memory::BodyBudget;
 use crate::metrics::Metrics;
 use crate::reloadable::ReloadableHandle;
 
-/// The parts of the gateway that chats work with.
+/// The parts of the gateway that chats need.
 pub struct ChatContext {
-    /// API keys.
+    /// Authenticates API keys.
     pub auth: Arc<Authenticator>,
     /// Rate limits.
     pub limits: RateLimiter,
     /// The time.
     pub clock: Arc<dyn Clock>,
-    /// Memory for request bodies.
+    /// The memory budget of request bodies.
     pub body_budget: BodyBudget,
-    /// Memory for complete answers of providers.
+    /// The memory budget of complete responses of providers.
     pub answer_budget: AnswerBudget,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
@@ -36,7 +36,7 @@ pub struct ChatContext {
     pub egress: egress::Client,
     /// Signatures of tool calls, for clients whose format has no field for them.
     pub signatures: SignatureCache,
-    /// Where conversations live that an upstream stores.
+    /// On which channels upstreams store conversations.
     pub stored_conversations: StoredConversations,
     /// Counts chats and failed attempts.
     pub metrics: Arc<Metrics>,
@@ -47,7 +47,7 @@ pub struct ChatContext {
 }
 
 impl ChatContext {
-    /// Gets what other nodes know of the stored conversation that a request continues, if this one does not.
+    /// Loads the location of the stored conversation that a request continues from the other nodes, if this one does not have it.
     ///
     /// # Errors
     /// 404 if the stored response is another user's.
@@ -56,16 +56,16 @@ impl ChatContext {
         user_id: &str,
         summary: &RequestSummary,
     ) -> Result<(), ChatErrorResponse> {
-        // Boxed: it is rare, and would make every request's future larger.
+        // Boxed: this is rare, and would make every request's future larger.
         Box::pin(self.stored_conversations.fetch(user_id, summary)).await
     }
 }
 
 /// The configuration of chats.
 pub struct ChatSettings {
-    /// The output tokens that are held for, and sent to upstreams that need a maximum, if the client gives none.
+    /// The output tokens that are held, and sent to upstreams that need a maximum, if the client sets none.
     pub default_max_tokens: u64,
-    /// The time limits of channels without their own.
+    /// The timeouts of channels without their own.
     timeouts: ChatTimeouts,
 }
 
@@ -83,7 +83,7 @@ impl ChatSettings {
         }
     }
 
-    /// The time limits of calls on `channel`.
+    /// The timeouts of calls on `channel`.
     pub fn timeouts(&self, channel: &Channel) -> ChatTimeouts {
         let own = &channel.time_limits;
         ChatTimeouts {

@@ -1,4 +1,4 @@
-//! Converts the upstream's stream to the client's, and counts what it holds.
+//! Converts the upstream's stream to the client's, and counts its contents.
 
 use bytes::Bytes;
 use tollgate_chat::hub::{Choice, Event, ResponseBuilder};
@@ -13,13 +13,13 @@ use crate::chat::translate::{PreparedRequest, restore_tool_name};
 
 /// Converts the upstream's stream to the client's.
 pub enum StreamConverter {
-    /// Both sides speak the same format.
+    /// The upstream's and the client's format are the same.
     Forward(Box<dyn StreamForwarder>),
-    /// Translated through the hub.
+    /// The stream is translated through the hub.
     Translate(Box<Translation>),
 }
 
-/// Reads one format and writes another.
+/// Reads the upstream's format and writes the client's.
 pub struct Translation {
     /// Reads the upstream's format.
     reader: Box<dyn StreamReader>,
@@ -27,11 +27,11 @@ pub struct Translation {
     writer: Box<dyn StreamWriter>,
     /// Tools that were renamed for the upstream: (name that was sent, client's name).
     renamed_tools: Vec<(String, String)>,
-    /// Converts the tool that stands for JSON output back.
+    /// Converts calls of the tool that replaces JSON output back to text.
     json_tool: Option<json_tool::StreamRestorer>,
-    /// Converts the functions that stand for free-text tools back.
+    /// Converts calls of the functions that replace free-text tools back.
     custom_tools: Option<custom_tool::StreamRestorer>,
-    /// The client's format, if thoughts are left out.
+    /// The client's format, if thoughts are omitted from the stream.
     hides_thoughts_in: Option<&'static dyn Format>,
     /// Collects tool calls with their signatures, for the signature cache.
     tool_calls: ResponseBuilder,
@@ -40,7 +40,7 @@ pub struct Translation {
 }
 
 impl Translation {
-    /// Writes the events that were read in the client's format.
+    /// Writes the events that were read, in the client's format.
     fn write_events(&mut self, out: &mut Vec<u8>) {
         let mut events = std::mem::take(&mut self.events);
         if let Some(json_tool) = &mut self.json_tool {
@@ -110,7 +110,7 @@ fn has_signature_or_tool_call(event: &Event) -> bool {
 }
 
 impl StreamConverter {
-    /// A converter from the upstream that `prepared` is for to the client at `endpoint`.
+    /// A converter from the upstream's format in `prepared` to the client's format at `endpoint`.
     pub fn new(
         endpoint: Endpoint,
         prepared: &PreparedRequest,
@@ -144,7 +144,7 @@ impl StreamConverter {
                 let mut out = Vec::new();
                 let read = t.reader.push(&bytes, &mut t.events);
                 t.write_events(&mut out);
-                // What came before the error is sent first; the reader reports the error again at the next piece.
+                // The output before the error is sent first; the reader returns the error again at the next piece.
                 match read {
                     Err(error) if out.is_empty() => Err(error),
                     _ => Ok(out.into()),
@@ -153,7 +153,7 @@ impl StreamConverter {
         }
     }
 
-    /// Converts what is left when the upstream's body has ended.
+    /// Converts the remaining output when the upstream's body has ended.
     ///
     /// # Errors
     /// As [`StreamConverter::push`], and if the stream has no end.
@@ -170,7 +170,7 @@ impl StreamConverter {
         }
     }
 
-    /// The tool calls that were read with their signatures, for the signature cache; not twice.
+    /// Takes the tool calls that were read, with their signatures, for the signature cache. Each call is returned once.
     pub fn take_tool_calls(&mut self) -> Vec<Choice> {
         match self {
             Self::Forward(_) => Vec::new(),
@@ -178,7 +178,7 @@ impl StreamConverter {
         }
     }
 
-    /// The end of the client's stream.
+    /// Returns the bytes that end the client's stream.
     pub fn end(&mut self) -> Bytes {
         match self {
             Self::Forward(forwarder) => forwarder.end(),
@@ -206,7 +206,7 @@ impl StreamConverter {
         }
     }
 
-    /// What has come so far. `complete` says whether the upstream's end was seen.
+    /// What was received so far. `complete` states whether the upstream's end was received.
     pub fn delivered(&self, complete: bool) -> Delivered {
         match self {
             Self::Forward(forwarder) => Delivered {

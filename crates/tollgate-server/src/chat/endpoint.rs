@@ -1,4 +1,4 @@
-//! The chat endpoints: which format each one uses, and whether in the envelope `{code, data}` or as the provider's API.
+//! The chat endpoints: the format of each, and whether its responses are in the envelope `{code, data}` or like those of the provider's API.
 
 use http::Uri;
 use tollgate_chat::Format;
@@ -12,7 +12,7 @@ use tollgate_chat::responses::Responses;
 pub struct Endpoint {
     /// The clients' format.
     pub format: &'static dyn Format,
-    /// Whether responses and errors are the provider's own, without the envelope (docs/chat.md).
+    /// Whether responses and errors are in the provider's own form, without the envelope (docs/chat.md).
     pub bare: bool,
     /// Whether the key may be in the query as `?key=`, and streams without `alt=sse` are JSON arrays.
     pub gemini: bool,
@@ -56,9 +56,9 @@ pub const BARE_GENERATE_CONTENT: Endpoint = Endpoint {
 /// What a POST to a chat path does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ChatOperation {
-    /// Generates; the body names the model.
+    /// Generates a response; the body names the model.
     ModelInBody,
-    /// Generates or counts tokens; the path names the model and which of them (`MODEL:countTokens`).
+    /// Generates a response or counts tokens; the path names the model and the operation (`MODEL:countTokens`).
     ModelInPath,
     /// Counts the prompt's tokens.
     CountTokens,
@@ -91,8 +91,8 @@ const fn chat_path(
     }
 }
 
-/// Every path to which clients POST chats: first those whose replies are in the envelope `{code, data}`, then those that are the
-/// providers' own APIs. The router and the OpenAPI document are made from it.
+/// Every path to which clients POST chats: first those whose replies are in the envelope `{code, data}`, then those of the providers' own APIs. The
+/// router and the OpenAPI document are generated from this list.
 pub static CHAT_PATHS: &[ChatPath] = &[
     chat_path(
         "/api/v1/chat/completions",
@@ -168,8 +168,7 @@ pub static CHAT_PATHS: &[ChatPath] = &[
     ),
 ];
 
-/// The endpoint whose error format a path has, for responses that no chat handler gives: unknown paths, wrong methods, missing
-/// keys.
+/// The endpoint whose error format applies to a path, for responses that are not from a chat handler: unknown paths, wrong methods, missing keys.
 pub fn by_path(path: &str) -> Option<Endpoint> {
     const PREFIXES: &[(&str, Endpoint)] = &[
         ("/openai/", BARE_CHAT_COMPLETIONS),
@@ -184,7 +183,7 @@ pub fn by_path(path: &str) -> Option<Endpoint> {
         .map(|(_, endpoint)| *endpoint)
 }
 
-/// Whether a path is a chat path: browser pages of any origin may call those.
+/// Whether a path is a chat path, which browser pages of any origin may call.
 pub fn is_chat_path(path: &str) -> bool {
     const OTHERS: [&str; 3] = ["/api/v1/chat/", "/v1/chat/", "/v1/responses"];
     by_path(path).is_some() || OTHERS.iter().any(|prefix| path.starts_with(prefix))

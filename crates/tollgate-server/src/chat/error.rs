@@ -11,7 +11,7 @@ use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 
 use crate::chat::endpoint::Endpoint;
 
-/// Tells the SDKs of OpenAI and Anthropic not to retry: the gateway has tried every channel.
+/// Set so that the SDKs of OpenAI and Anthropic do not retry: the gateway has already tried every channel.
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// The error response of a chat request.
@@ -22,9 +22,9 @@ pub struct ChatErrorResponse {
     param: Option<String>,
     /// The machine-readable `code` beside the type.
     code: Option<String>,
-    /// Whether no channel can serve the model now: the endpoint decides the status.
+    /// Whether no channel can serve the model now: the endpoint determines the status.
     no_channel: bool,
-    /// `error.details` for a client of the format that they are written in.
+    /// `error.details`, which are sent only to clients of the format in which they are written.
     details: Option<Box<Value>>,
 }
 
@@ -57,7 +57,7 @@ impl From<InvalidRequest> for ChatErrorResponse {
 }
 
 impl ChatErrorResponse {
-    /// The model is not in the catalogue, or belongs to another endpoint.
+    /// The error for a model that is not in the catalogue, or belongs to another endpoint.
     pub fn invalid_model(error: ApiError) -> Self {
         let code = (error.kind == ErrorKind::NotFound).then(|| "model_not_found".to_owned());
         Self {
@@ -67,7 +67,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// No channel can serve `model` now.
+    /// The error if no channel can serve `model` now.
     pub fn no_channel(model: &str) -> Self {
         let message = format!("no channel can serve {model} at the moment: try again later");
         let error = ApiError::new(ErrorKind::BadGateway, message);
@@ -77,7 +77,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// Every channel that serves `model` is at its `max_concurrency`.
+    /// The error if every channel that serves `model` is at its `max_concurrency`.
     pub fn all_channels_busy(model: &str) -> Self {
         let message = format!("every channel that serves {model} is busy: try again shortly");
         let error = ApiError {
@@ -87,7 +87,7 @@ impl ChatErrorResponse {
         Self::from(error)
     }
 
-    /// Every channel that serves `model` is paused by an operator.
+    /// The error if every channel that serves `model` is paused by an operator.
     pub fn all_channels_paused(model: &str) -> Self {
         let message = format!("every channel that serves {model} is paused: try again later");
         let error = ApiError {
@@ -97,7 +97,7 @@ impl ChatErrorResponse {
         Self::from(error)
     }
 
-    /// The upstream of every channel that serves `model` asked for a pause, of which `left` remains.
+    /// The error if the upstream of every channel that serves `model` requested a pause, of which `left` remains.
     pub fn rate_limited_upstream(model: &str, left: Duration) -> Self {
         let message = format!("the providers of {model} have had too many requests");
         let seconds = u32::try_from(left.as_secs())
@@ -110,7 +110,7 @@ impl ChatErrorResponse {
         Self::from(error)
     }
 
-    /// The request has a `thread`, and no channel of the model stores conversations: the SDKs send the whole history instead.
+    /// The error if the request has a `thread` and no channel of the model stores conversations: the SDKs then send the complete history instead.
     pub fn thread_unsupported() -> Self {
         let message = "`thread` is not available for this model: send the whole history without it";
         Self {
@@ -122,7 +122,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// The thread that the request continues is not known, or cannot be reached now: the SDKs begin a new one.
+    /// The error if the thread that the request continues is not known, or cannot be reached now: the SDKs then begin a new one.
     pub fn thread_not_found() -> Self {
         let message = "`thread.previous_message_id` names no thread that can be continued: send the whole history";
         Self {
@@ -132,7 +132,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// The stored response `id` is another user's: the answer is OpenAI's for one that does not exist.
+    /// The error if the stored response `id` is another user's: it is the error of OpenAI for an id that does not exist.
     pub fn previous_response_not_found(id: &str) -> Self {
         Self {
             param: Some("previous_response_id".to_owned()),
@@ -142,7 +142,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// Every channel was tried; `last` is the error of the last one.
+    /// The error if every channel was tried; `last` is the error of the last one.
     pub fn from_upstream(last: ProviderError) -> Self {
         let message = last.client_message().into_owned();
         let (kind, message) = match last.kind {
@@ -161,7 +161,7 @@ impl ChatErrorResponse {
             retry_after: seconds.filter(|_| kind == ErrorKind::RateLimit),
             ..ApiError::new(kind, message)
         };
-        // Names of types and statuses are no codes: the client's format has its own.
+        // Names of types and statuses are not codes: the client's format has its own codes.
         let is_code = |code: &String| {
             !code.ends_with("_error")
                 && code.contains(|c: char| !c.is_ascii_uppercase() && c != '_')
@@ -182,7 +182,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// The error as the endpoint's format writes it.
+    /// The error in the endpoint's format.
     pub fn to_body(&self, endpoint: Endpoint) -> ErrorBody {
         let status = if self.no_channel {
             endpoint.no_channel_status
@@ -199,7 +199,7 @@ impl ChatErrorResponse {
         }
     }
 
-    /// The response at `endpoint`.
+    /// The HTTP response at `endpoint`.
     pub fn into_response(self, endpoint: Endpoint) -> Response {
         let body = self.to_body(endpoint);
         let status = StatusCode::from_u16(body.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -1,4 +1,4 @@
-//! Fetches the files that a client gave by URL for an upstream that accepts them only inline, through the egress guard.
+//! Fetches files whose URLs a client sent, for an upstream that accepts files only inline. Requests go through the egress guard.
 
 use std::io;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ const CONCURRENCY: usize = 4;
 /// Files of one request.
 const MAX_FILES: usize = 100;
 
-/// Replaces the URLs that the upstream does not accept by the files behind them, as base64.
+/// Replaces the URLs that the upstream does not accept by the files that they point to, as base64.
 ///
 /// # Errors
 /// 400 that names the URL and why it could not be fetched.
@@ -83,7 +83,7 @@ pub async fn inline_urls(
     Ok(())
 }
 
-/// Whether a part is a file at a web address. Other addresses are the provider's own.
+/// Whether a part is a file at a web address. Other addresses belong to the provider.
 pub fn is_web(part: &PartKind) -> bool {
     let (PartKind::Image { source, .. }
     | PartKind::Audio { source }

@@ -1,4 +1,4 @@
-//! Answering a chat request, from its body to the last byte of the response, as one numbered story.
+//! Handles a chat request, from its body to the last byte of the response, in numbered steps.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,14 +35,14 @@ use crate::otel::ChatContent;
 use crate::reloadable::Reloadable;
 use crate::routing::{ChannelPermit, ModelBinding, Selection, TriedKey, session_hash};
 
-/// Attempts at one request, over all channels and keys.
+/// Attempts for one request, over all channels and keys.
 const MAX_ATTEMPTS: u32 = 5;
-/// Backoff before failed channels are tried again because no other is left; doubled each time.
+/// Backoff before failed channels are retried because no other channel is left; doubled each time.
 const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
-/// Names the request fields that the upstream has no equivalent for.
+/// The header that lists the request fields that the upstream has no equivalent for.
 const X_TOLLGATE_DROPPED: HeaderName = HeaderName::from_static("x-tollgate-dropped");
 
-/// Answers a chat request.
+/// Handles a chat request and returns its response.
 pub fn handle(
     context: Arc<ChatContext>,
     request: ChatRequest,
@@ -85,8 +85,8 @@ async fn try_handle(
         None => (summary.model.clone().unwrap_or_default(), summary.stream),
     };
 
-    // 3. Check the model: in the catalogue, allowed for this key, served by some channel. Freeze the price, and find the most that
-    //    this request can cost. The output that is held for is also its limit.
+    // 3. Check the model: in the catalogue, allowed for this key, served by some channel. Freeze the price, and compute the highest cost of this
+    //    request. The output tokens that are held are also its limit.
     context.fetch_stored(&key.user_id, &summary).await?;
     let reloadable = context.reloadable.current();
     let unpriced = UnpricedRequest {
@@ -108,7 +108,7 @@ async fn try_handle(
         bounds,
     } = PricedRequest::new(&context, &reloadable, &unpriced, summary)?;
 
-    // 4. Count the estimated tokens against the limits, and hold that most.
+    // 4. Count the estimated tokens against the limits, and hold the highest cost.
     let request_id = request.request_id.as_str();
     let booked = &channel_model;
     let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
@@ -118,7 +118,7 @@ async fn try_handle(
     notes.record_content(&key, content);
     let bill = Bill::open(&context.billing, chat, bounds, needs_hold, permit, notes).await?;
 
-    // 5. Try channels in turn until one begins to answer.
+    // 5. Try channels one after the other until one begins to respond.
     let session = summary.user.as_deref();
     let session = session.map(|user| session_hash(&key.id, user));
     let strict = translate::is_strict(headers);
@@ -146,12 +146,12 @@ async fn try_handle(
     bill.set_dropped(&answer.dropped);
     drop(body);
 
-    // 6. Send the response, complete or as a stream. Either way its end is sent only after the charge is on disk.
+    // 6. Send the response, complete or as a stream. In both cases its end is sent only after the charge is on disk.
     let is_gone = watch.is_gone();
     send_answer(context, &key, endpoint, json_array, bill, answer, is_gone).await
 }
 
-/// 6. The response of the channel that answered. `is_gone` says whether the client has left.
+/// 6. Sends the response of the channel. `is_gone` states whether the client has left.
 async fn send_answer(
     context: Arc<ChatContext>,
     key: &Key,
@@ -230,9 +230,9 @@ struct ChannelFailover<'a> {
     key: &'a Key,
     headers: &'a HeaderMap,
     request_id: &'a str,
-    /// The name by which channels know the model: the client's may be an alias.
+    /// The name that channels use for the model: the client's name may be an alias.
     channel_model: String,
-    /// Where the stored conversation lives that the request continues: no other channel and key can answer.
+    /// The channel and key that store the conversation which the request continues: no other can respond.
     stored_at: Option<Arc<ConversationHome>>,
     conversation: Conversation,
     bill: Bill,
@@ -240,33 +240,32 @@ struct ChannelFailover<'a> {
     watch: &'a ClientWatch,
     session: Option<u64>,
     received_at: Millis,
-    /// Seeds the ids in the response.
+    /// The seed of generated ids in the response.
     seed: String,
     include_usage: bool,
     json_array: bool,
 }
 
-/// The answer of a channel.
+/// The response of a channel.
 struct ChannelAnswer {
     permit: ChannelPermit,
-    /// The request fields that the upstream's format has no equivalent for.
+    /// The request fields that have no equivalent in the upstream's format.
     dropped: Vec<String>,
     /// Whether the provider stores the conversation, so that later requests can continue it.
     is_stored: bool,
     response: UpstreamResponse,
 }
 
-/// A response whose first bytes have arrived: no other channel is tried from here on.
+/// A response whose first bytes were received: from here on there is no failover.
 enum UpstreamResponse {
-    /// With its id, in formats whose providers store conversations.
+    /// The complete response, and its id in formats whose providers store conversations.
     Complete(Bytes, Delivered, Option<String>),
     Stream(StartedStream),
 }
 
 impl ChannelFailover<'_> {
-    /// 5.1 Select a channel by priority, weight and health; 5.2 write the request in its format; 5.3 call it; 5.4 wait for the
-    /// first piece of the response. After a failure of the channel the next one is tried, because the client has received
-    /// nothing yet.
+    /// 5.1 Select a channel by priority, weight and health; 5.2 write the request in its format; 5.3 call it; 5.4 wait for the first piece of the
+    /// response. If the channel fails, the request fails over to the next one, because the client has received nothing yet.
     async fn try_channels(&mut self) -> Result<ChannelAnswer, ChatErrorResponse> {
         let mut tried: Vec<TriedKey> = Vec::new();
         let mut last_error: Option<ProviderError> = None;
@@ -288,7 +287,7 @@ impl ChannelFailover<'_> {
                 }
                 Selection::AllBusy | Selection::CoolingDown(_) => break,
                 Selection::None => match &last_error {
-                    // No other channel is left: after a backoff, the failed ones are tried again.
+                    // No other channel is left: after a backoff, the failed ones are retried.
                     Some(error) if error.kind.policy().retry_at_once => {
                         tokio::time::sleep(backoff).await;
                         backoff *= 2;
@@ -309,7 +308,7 @@ impl ChannelFailover<'_> {
                 .await;
             let prepared = match prepared {
                 Ok(prepared) => prepared,
-                // This channel's format cannot express the request; another channel's may.
+                // This channel's format cannot express the request; that of another channel may.
                 Err(error) => {
                     tried.push(permit.tried_key());
                     unsupported = unsupported.or(Some(error));
@@ -342,7 +341,7 @@ impl ChannelFailover<'_> {
             }
         }
         let error = match (last_error, unsupported) {
-            // Without the thread, another channel may answer.
+            // If the client drops the thread, another channel may respond.
             _ if self.stored_at.is_some() && self.conversation.summary.thread.is_some() => {
                 ChatErrorResponse::thread_not_found()
             }
@@ -354,7 +353,7 @@ impl ChannelFailover<'_> {
         Err(self.give_up(error).await)
     }
 
-    /// The error if every channel is paused, by an operator or because its upstream asked for it for `left`.
+    /// The error if every channel is paused: by an operator, or because its upstream requested a pause of which `left` remains.
     fn no_channel_ready(&self, model: &str, left: Duration) -> ChatErrorResponse {
         let name = &self.conversation.model;
         if self.reloadable.routing.is_paused_for_chat(model) {
@@ -363,7 +362,7 @@ impl ChannelFailover<'_> {
         ChatErrorResponse::rate_limited_upstream(name, left)
     }
 
-    /// Selects a channel and key: the ones that store the conversation, or any that was not tried.
+    /// Selects a channel and key: the ones that store the conversation, or any that has not been tried.
     async fn select(&self, model: &str, tried: &[TriedKey]) -> Selection {
         let (routing, user_id) = (&self.reloadable.routing, &self.key.user_id);
         let by_health = || routing.select_for_chat(model, tried, self.session, user_id);
@@ -373,7 +372,7 @@ impl ChannelFailover<'_> {
         let selected =
             routing.select_by_name(&home.channel, home.key.as_deref(), model, tried, user_id);
         match selected.await {
-            // The configuration has lost that channel or key: another one's provider says whether it knows the stored response.
+            // That channel or key is not configured any more: another one's provider decides whether it knows the stored response.
             Selection::None if tried.is_empty() && self.conversation.summary.thread.is_none() => {
                 by_health().await
             }
@@ -381,7 +380,7 @@ impl ChannelFailover<'_> {
         }
     }
 
-    /// Notes that an upstream gets the request, and what it may generate unseen.
+    /// Records that the request is sent to an upstream, and how much output it may generate invisibly.
     fn request_sent(
         &mut self,
         permit: &ChannelPermit,
@@ -404,7 +403,7 @@ impl ChannelFailover<'_> {
             .request_sent(channel, &binding.upstream_name, hidden, context_window);
     }
 
-    /// Calls one channel and waits for the complete response, or for the first piece of the stream.
+    /// Calls one channel, and waits for the complete response or for the first piece of the stream.
     async fn call(
         &self,
         permit: &ChannelPermit,
@@ -428,7 +427,7 @@ impl ChannelFailover<'_> {
             failed_attempts,
             timeouts,
         };
-        // The names of fields and the details in an error mean something in their own format only.
+        // The names of fields and the details of an error are valid only in the format of the upstream.
         let in_client_format = |error: ProviderError| match prepared.forward {
             true => error,
             false => error.without_field_names(),
@@ -447,7 +446,7 @@ impl ChannelFailover<'_> {
             let converter = StreamConverter::new(self.endpoint, &prepared, &options);
             let received = &self.bill.received_before_start;
             let first_byte = timeouts.first_byte;
-            // Silence that is allowed before and between chunks is allowed without output too.
+            // A silence that the timeouts allow before and between chunks is also allowed if only keep-alives are received.
             let max_silence = first_byte.max(timeouts.idle);
             let watch = StreamWatch::start(max_silence, self.bill.max_output());
             let started = stream::start(body, converter, watch, channel, first_byte, received);
@@ -477,7 +476,8 @@ impl ChannelFailover<'_> {
         permit.record_error(&self.channel_model, &self.key.user_id, error);
         self.bill.add_failed_attempt(channel, error);
         self.notes.fail_attempt(error.kind.recorded_name());
-        // A client that has left a silent provider pays for what the provider may charge for; one that stayed got an error.
+        // If the client left before the upstream timed out, it pays, because the provider may charge for the request. A client that has not left gets
+        // an error.
         match error.kind == UpstreamErrorKind::TimedOut && self.watch.is_gone() {
             true => self.bill.client_left(),
             false => {
@@ -498,8 +498,8 @@ impl ChannelFailover<'_> {
         metrics.chat_attempt_failed(channel, error.kind.recorded_name());
     }
 
-    /// Ends a chat of which nothing was delivered: nothing is charged, the attempts are recorded. The client's error does not
-    /// depend on whether that record can be written.
+    /// Ends a chat of which nothing was delivered: nothing is charged, the attempts are recorded. The client's error is the same whether or not that
+    /// record can be written.
     async fn give_up(&mut self, error: ChatErrorResponse) -> ChatErrorResponse {
         let outcome = match self.bill.has_client_left() {
             true => "client_gone",

@@ -1,4 +1,4 @@
-//! Chat: `handler` is the numbered story of one request; the other files are its steps.
+//! Chat: `handler` handles a request in numbered steps; the other files are its steps.
 
 pub mod allowed_options;
 pub mod answer_memory;

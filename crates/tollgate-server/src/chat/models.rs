@@ -1,4 +1,4 @@
-//! Lists of chat models: one object that the SDKs of OpenAI, Anthropic and Google all read.
+//! Lists of chat models: one JSON object that the SDKs of OpenAI, Anthropic and Google can all read.
 
 use axum::response::Response;
 use http::Method;
@@ -11,7 +11,7 @@ use crate::chat::request::{ChatRequest, authenticate};
 use crate::http::reply;
 use crate::reloadable::Reloadable;
 
-/// The creation time of every model: the real ones are not known, and no SDK checks them.
+/// The creation time of every model: the actual times are not known, and no SDK checks them.
 const CREATED_AT: &str = "2025-01-01T00:00:00Z";
 const CREATED: i64 = 1_735_689_600;
 
@@ -83,7 +83,7 @@ async fn usable_models<'a>(
     Ok(names)
 }
 
-/// A model in the shapes of all three vendors.
+/// A model as a JSON object with the fields of all three vendors.
 pub fn model_entry(name: &str) -> Value {
     json!({
         "id": name,

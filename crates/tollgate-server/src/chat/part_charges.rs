@@ -1,18 +1,18 @@
-//! What a chat is charged apart from plain tokens: cache writes of an hour, audio, images, calls of the provider's tools.
+//! Parts of a chat that are charged separately from plain tokens: cache writes of an hour, audio, images, calls of the provider's tools.
 
 use tollgate_chat::hub::Usage;
 use tollgate_config::PartPrices;
 use tollgate_core::Amount;
 use tollgate_store::{ChatPart, TokenCounts, TokenPrices};
 
-/// Calls of one tool of the provider that are held for.
+/// The number of calls of each of the provider's tools that is held.
 const HELD_CALLS: u64 = 10;
-/// Calls of one tool that one request can have made.
+/// The most calls of one tool that are plausible for one request.
 const MAX_CALLS: u64 = 1_000;
-/// The number of tokens that a price is for.
+/// The number of tokens in a price per million.
 const PER_MILLION: u64 = 1_000_000;
 
-/// Takes the parts that have a price of their own out of `counts`, which are the tokens of `usage`.
+/// Removes the parts that have a separate price from `counts`, which are the tokens of `usage`, and returns them.
 pub fn split_parts(counts: &mut TokenCounts, usage: &Usage, prices: &PartPrices) -> Vec<ChatPart> {
     let mut parts = Vec::new();
     let mut take = |name, price: Option<Amount>, of: &mut u64, tokens: u64| {
@@ -75,7 +75,7 @@ pub fn split_parts(counts: &mut TokenCounts, usage: &Usage, prices: &PartPrices)
     parts
 }
 
-/// An estimated usage with its visible output as the part that costs most: it is not known what of it is audio or images.
+/// Assigns the visible output of an estimated usage to the part with the highest price, because it is not known what of it is audio or images.
 pub fn estimate_parts(usage: &mut Usage, tokens: &TokenPrices, prices: &PartPrices) {
     let visible = usage.output.saturating_sub(usage.reasoning);
     let (audio, image) = (
@@ -89,7 +89,7 @@ pub fn estimate_parts(usage: &mut Usage, tokens: &TokenPrices, prices: &PartPric
     }
 }
 
-/// What is held for parts beside `held`, the tokens that are held for.
+/// The amount that is held for parts, in addition to `held`, the held tokens.
 pub fn held_parts(
     held: &TokenCounts,
     tokens: &TokenPrices,
@@ -173,7 +173,7 @@ mod tests {
         };
         let parts = split_parts(&mut counts, &usage, &prices());
         let named: Vec<_> = parts.iter().map(|part| (part.name, part.units)).collect();
-        // More than was written is not charged; audio in the prompt has no price of its own.
+        // Tokens beyond those that were written are not charged; audio in the prompt has no separate price.
         assert_eq!(
             named,
             [

@@ -1,4 +1,4 @@
-//! What a chat costs at most: its model, its options, its prices and its bounds, found alike for a request and for a quote.
+//! The highest cost of a chat: its model, options, prices and bounds, computed by the same code for a request and for a quote.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct UnpricedRequest<'a> {
     pub body: &'a Bytes,
     /// The model as the client wrote it.
     pub model: &'a str,
-    /// Who sends it. `None` for the quote of an admin, who may use every model.
+    /// The caller. `None` for the quote of an admin, who may use every model.
     pub caller: Option<&'a Caller>,
     /// Whether the caller's account or key has a limit.
     pub has_limit: bool,
@@ -36,27 +36,27 @@ pub struct UnpricedRequest<'a> {
 
 /// A request with its prices.
 pub struct PricedRequest {
-    /// The name by which channels know the model: the client's may be an alias.
+    /// The name that channels use for the model: the client's name may be an alias.
     pub channel_model: String,
-    /// Where the stored conversation lives that the request continues.
+    /// The channel and key that store the conversation which the request continues.
     pub stored_at: Option<Arc<ConversationHome>>,
-    /// The options that not every channel forwards.
+    /// The options that are forwarded only to channels which allow them.
     pub options: RequestOptions,
     /// The prices of its tokens.
     pub prices: TokenPrices,
-    /// Whether something is held for it: its account or key has a limit, and it is not free.
+    /// Whether an amount is held for the request: its account or key has a limit, and it is not free.
     pub needs_hold: bool,
-    /// The body, with a limit of output if something is held.
+    /// The body; if an amount is held, it contains a limit of output tokens.
     pub raw: Bytes,
     /// The summary of that body.
     pub summary: RequestSummary,
-    /// The tokens that it can cost.
+    /// The bounds of the tokens that it can cost.
     pub bounds: ChargeBounds,
 }
 
 impl PricedRequest {
-    /// Checks the model of a request (in the catalogue, allowed for this key, served by some channel), freezes the price, and
-    /// finds the most that the request can cost. The output that is held for is also its limit.
+    /// Checks the model of a request (in the catalogue, allowed for this key, served by some channel), freezes the price, and computes the highest
+    /// cost of the request. The output tokens that are held are also its limit.
     ///
     /// # Errors
     /// 400 for an invalid option, 403 or 404 for the model or the thread, 502 if no channel serves the model.
@@ -105,7 +105,7 @@ impl PricedRequest {
         })
     }
 
-    /// The tokens that are held, and what they and the parts that are charged apart cost.
+    /// The tokens that are held, and the cost of them and of the parts that are charged separately.
     ///
     /// # Errors
     /// 500 if the cost is out of range: the configuration is wrong.
@@ -122,7 +122,7 @@ impl PricedRequest {
     }
 }
 
-/// Checks that the caller may use the model and that some channel serves it. Returns the name by which channels know it.
+/// Checks that the caller may use the model and that some channel serves it. Returns the name that channels use for it.
 fn check_model(
     reloadable: &Reloadable,
     request: &UnpricedRequest<'_>,
@@ -141,7 +141,7 @@ fn check_model(
     Ok(channel_model.to_owned())
 }
 
-/// The request with a limit of output tokens, of which it has none: `default_max_tokens`, and what the budget for thinking takes.
+/// Adds a limit of output tokens to a request that has none: `default_max_tokens` plus the budget for thinking.
 fn limit_output(
     endpoint: Endpoint,
     raw: Bytes,

@@ -1,5 +1,5 @@
-//! A stream whose client has left. What the upstream charges for is known only at its end: where a part of the output is hidden
-//! until then, the stream is read on for a while; else it is dropped at once, unless its end is already on the way.
+//! Handles a stream whose client has left. The upstream reports what it charges only at the end: if a part of the output is hidden until then, the
+//! gateway reads on for a while; else it drops the stream at once, unless its end is probably on the way already.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::chat::converter::StreamConverter;
 use crate::routing::ChannelPermit;
 use crate::spawn::spawn_detached;
 
-/// How long an upstream is read whose usage tells what was hidden.
+/// How long the gateway reads on if only the upstream's usage shows how much output was hidden.
 pub const MAX_READ_ON: Duration = Duration::from_secs(30);
-/// How long an upstream is read whose output was all visible: its last events may be on the way.
+/// How long the gateway reads on if all output was visible: the last events may be on the way.
 pub const MAX_WAIT: Duration = Duration::from_millis(500);
-/// Bytes of text that may still come of a stream whose output was all visible: more means that its end is not on the way.
+/// Bytes of text that may still be received of a stream whose output was all visible: more text means that the end is not on the way.
 const MAX_TEXT_ON_THE_WAY: u64 = 256;
-/// How often it is checked whether the server shuts down, and how long is read on then.
+/// How often the gateway checks whether it is shutting down, and how long it reads on then.
 const CLOSING_CHECK: Duration = Duration::from_millis(250);
 const MAX_WAIT_CLOSING: Duration = Duration::from_secs(3);
 
-/// Returns after `time`, or soon after the server has begun to wait for what is left.
+/// Returns after `time`, or soon after the shutdown has begun to wait for the tasks in `closing`.
 pub async fn end_of_time(time: Duration, closing: &TaskTracker) {
     let mut end = Instant::now() + time;
     let mut is_closing = false;
@@ -37,22 +37,22 @@ pub async fn end_of_time(time: Duration, closing: &TaskTracker) {
     }
 }
 
-/// A stream that nobody reads any more.
+/// A stream whose client has left.
 pub struct AbandonedStream {
     /// The upstream's stream.
     pub body: ChatBody,
-    /// Counts what comes.
+    /// Counts the output that is received.
     pub converter: StreamConverter,
     /// Whether the upstream's body has ended.
     pub is_over: bool,
-    /// Settles itself when it is dropped.
+    /// The bill, which settles itself when it is dropped.
     pub bill: Bill,
-    /// Kept until the upstream is dropped.
+    /// The channel's permit, which is kept until the upstream's stream is dropped.
     pub permit: ChannelPermit,
 }
 
 impl AbandonedStream {
-    /// Reads on as long as it takes, in a task that shutdown waits for, and settles.
+    /// Reads on as long as necessary, in a task that shutdown waits for, and settles the bill.
     pub fn settle_in_background(mut self) {
         self.bill.client_left();
         let closing = self.bill.closing();
@@ -74,14 +74,14 @@ impl AbandonedStream {
         if is_complete {
             self.permit.record_success();
         }
-        // The upstream is dropped first; the bill settles itself.
+        // The upstream's stream is dropped first; then the bill settles itself.
         let Self { body, bill, .. } = self;
         drop(body);
         drop(bill);
     }
 
-    /// Reads to the end of the stream. Returns false if it breaks off, if more has come than was held for, or if a stream whose
-    /// output is visible goes on.
+    /// Reads to the end of the stream. Returns false if the stream breaks off, if more output is received than was held for, or if a stream with
+    /// visible output continues.
     async fn read_on(&mut self, deadline: Instant) -> bool {
         let max_output = self.bill.held_output();
         let is_hidden = self.bill.is_output_hidden();

@@ -1,4 +1,4 @@
-//! One request to a chat endpoint, as its route read it from path, query and headers.
+//! A request to a chat endpoint, with the values that its route read from path, query and headers.
 
 use axum::body::Body;
 use http::{HeaderMap, Method};
@@ -16,9 +16,9 @@ use crate::http::request_notes::RequestNotes;
 pub struct ChatRequest {
     /// The endpoint.
     pub endpoint: Endpoint,
-    /// The model and whether a stream is requested, if the path says so.
+    /// The model, and whether a stream is requested, if the path contains them.
     pub model_in_path: Option<(String, bool)>,
-    /// generateContent without `alt=sse`: a stream is one JSON array.
+    /// Whether a stream is one JSON array: for generateContent without `alt=sse`.
     pub json_array: bool,
     /// The key in the query (`?key=`), if the endpoint accepts one there.
     pub query_key: Option<String>,
@@ -26,14 +26,14 @@ pub struct ChatRequest {
     pub headers: HeaderMap,
     /// The request's id.
     pub request_id: RequestId,
-    /// For the log line.
+    /// Notes for the log line.
     pub notes: RequestNotes,
     /// The body.
     pub body: Body,
 }
 
 impl ChatRequest {
-    /// A request whose body names the model.
+    /// A request whose body contains the model.
     pub fn new(
         endpoint: Endpoint,
         headers: HeaderMap,

@@ -1,7 +1,8 @@
-//! What nodes remember of chats together: in Redis for a day, each entry encrypted (ChaCha20-Poly1305) under a key that is derived from
-//! `secrets.key` and the user's id by HKDF-SHA256. Redis sees neither contents nor ids, and no entry opens for another user.
+//! The memory of chats that nodes share: entries in Redis for a day, each encrypted (ChaCha20-Poly1305) under a key that is derived from
+//! `secrets.key` and the user's id by HKDF-SHA256. Redis contains neither contents nor ids in plain text, and no entry can be decrypted for another
+//! user.
 //!
-//! It may be lost at any time. Reads take part in the budget of calls to Redis (50 ms); writes are made in the background.
+//! It may be lost at any time. Reads count against the time budget for calls to Redis (50 ms); writes are made in the background.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +16,39 @@ use tollgate_core::{Secret, id};
 use crate::redis::RedisClient;
 use crate::spawn::spawn_detached;
 
-/// Of all keys. The number changes with what entries contain.
+/// The prefix of all keys. Its number is raised when the content of entries changes.
 const PREFIX: &str = "{tollgate:chats:1}";
-/// What the derived keys are for.
+/// The context string for deriving the keys.
 const USER_PURPOSE: &[u8] = b"tollgate chats of the user ";
 const NAME_PURPOSE: &[u8] = b"tollgate names of chats";
 /// How long an entry is kept.
 pub const TTL: Duration = Duration::from_secs(24 * 3_600);
-/// Writes at the same time; what comes on top is not written.
+/// Writes at the same time; further entries are not written.
 const MAX_WRITES: usize = 64;
 /// Bytes of an entry's name.
 const NAME_BYTES: usize = 16;
 
-/// Whose names entries have.
+/// The kind of an entry, and whether its name depends on the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// Signatures and reasoning by tool call: ids of different users may be the same.
+    /// Signatures and reasoning by tool call: ids of different users may be equal, so the name depends on the user.
     Signature,
-    /// Homes of stored conversations: an id is one conversation, whoever names it.
+    /// Homes of stored conversations: an id identifies one conversation for all users.
     Conversation,
 }
 
-/// An entry as one user finds it.
+/// The result of reading an entry for a user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// There is none.
+    /// The entry does not exist.
     Nothing,
-    /// It is another user's.
+    /// The entry belongs to another user.
     OfAnother,
-    /// What it contains.
+    /// The content of the entry.
     Text(Vec<u8>),
 }
 
-/// The entries of all nodes with the same `secrets.key`.
+/// Access to the entries of all nodes with the same `secrets.key`.
 pub struct SealedMemory {
     redis: Arc<RedisClient>,
     secret: Prk,
@@ -56,7 +57,7 @@ pub struct SealedMemory {
 }
 
 impl SealedMemory {
-    /// Entries at `redis`, sealed under what is derived from `secrets_key`.
+    /// Access to the entries at `redis`, encrypted under keys that are derived from `secrets_key`.
     pub fn new(redis: Arc<RedisClient>, secrets_key: &Secret) -> Self {
         let secret = Salt::new(HKDF_SHA256, &[]).extract(secrets_key.expose().as_bytes());
         let names = secret.expand(&[NAME_PURPOSE], hmac::HMAC_SHA256);
@@ -68,7 +69,7 @@ impl SealedMemory {
         }
     }
 
-    /// Writes an entry of the user, in the background. It may not be written.
+    /// Writes an entry of the user in the background. The write may fail.
     pub fn put(&self, kind: EntryKind, user_id: &str, id: &str, text: &[u8]) {
         let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
             return;
@@ -86,7 +87,7 @@ impl SealedMemory {
         });
     }
 
-    /// The user's entries of these ids, in their order, in one call. `None` if Redis does not answer in time.
+    /// Reads the user's entries with these ids, in their order, in one call. `None` if Redis does not respond in time.
     pub async fn get(&self, kind: EntryKind, user_id: &str, ids: &[&str]) -> Option<Vec<Found>> {
         let names = ids.iter().map(|id| self.name(kind, user_id, id));
         let names: Vec<String> = names.collect();
@@ -123,7 +124,7 @@ impl SealedMemory {
         Some(LessSafeKey::new(UnboundKey::from(key)))
     }
 
-    /// Nonce and ciphertext; moved to another name, it cannot be opened.
+    /// Returns nonce and ciphertext; under another name, the entry cannot be decrypted.
     fn encrypt(&self, user_id: &str, name: &str, text: &[u8]) -> Option<Vec<u8>> {
         let nonce: [u8; NONCE_LEN] = rand::random();
         let mut bytes = text.to_vec();

@@ -1,10 +1,10 @@
-//! A cache of the signatures of tool calls and of the reasoning before them, for clients whose format has no field for them or
-//! that did not ask to see reasoning.
+//! A cache of the signatures of tool calls and of the reasoning before them, for clients whose format has no field for them or that did not request
+//! reasoning.
 //!
-//! Gemini and Claude require their signed reasoning back with the tool calls that followed it, DeepSeek and Kimi its text.
-//! Clients of another format send the calls back by id and drop the rest, so it is cached here by user and call id, in bounded memory, and
-//! with `secrets.key` and a Redis also there, sealed for its user, for the other nodes and after a restart. If an entry is missing
-//! (an old conversation, a Redis that was emptied), each format's writer has a documented way without it.
+//! Gemini and Claude require their signed reasoning back with the tool calls that followed it, DeepSeek and Kimi its text. Clients of another format
+//! send back the calls by id without the rest. So it is cached here by user and call id, in bounded memory; with `secrets.key` and a Redis it is also
+//! stored there, encrypted for its user, for the other nodes and after a restart. If an entry is missing (an old conversation, a Redis that was
+//! emptied), each format's writer has a documented way without it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +23,18 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_ENTRY_BYTES: usize = 256 * 1024;
 /// Expected number of entries.
 const ESTIMATED_ENTRIES: usize = 16 * 1024;
-/// How long a conversation may pause.
+/// How long an entry is kept, and so how long a conversation may pause.
 const TTL: Duration = Duration::from_secs(24 * 3_600);
 
-/// How long it is known that the other nodes have no entry for a call.
+/// How long the gateway remembers that the other nodes have no entry for a call.
 const MISSING_TTL: Duration = Duration::from_secs(600);
-/// Calls of one request that the other nodes are asked for, the latest ones.
+/// Calls of one request that are requested from the other nodes: the latest ones.
 const MAX_FETCHED: usize = 64;
 
 /// Signatures and reasoning, by tool call.
 pub struct SignatureCache {
     local: Cache<CallId, Arc<Entry>, ByBytes>,
-    /// Those of all nodes; `None` without Redis or `secrets.key`.
+    /// The cache that all nodes share; `None` without Redis or `secrets.key`.
     shared: Option<Arc<SealedMemory>>,
 }
 
@@ -47,7 +47,7 @@ struct Entry {
     reasoning: Vec<Part>,
     /// The signature on the call itself.
     signature: Option<Opaque>,
-    /// Of reasoning and signature; 0 if the other nodes were asked and have no entry.
+    /// The size of reasoning and signature; 0 if the nodes' shared cache was read and has no entry.
     bytes: usize,
 }
 
@@ -61,7 +61,7 @@ impl Weighter<CallId, Arc<Entry>> for ByBytes {
 }
 
 impl SignatureCache {
-    /// An empty cache, in front of what the nodes share.
+    /// An empty cache. Missing entries are read from `shared`.
     pub fn new(shared: Option<Arc<SealedMemory>>) -> Self {
         Self {
             local: Cache::with_weighter(ESTIMATED_ENTRIES, MAX_BYTES, ByBytes),
@@ -69,7 +69,7 @@ impl SignatureCache {
         }
     }
 
-    /// Caches the signatures of the tool calls in a response that `user_id` receives in another format.
+    /// Caches the signatures of the tool calls in a response that is sent to `user_id` in another format.
     pub fn insert(&self, user_id: &str, choice: &Choice) {
         let mut reasoning: Vec<Part> = Vec::new();
         for part in &choice.parts {
@@ -108,8 +108,8 @@ impl SignatureCache {
         }
     }
 
-    /// Gets what [`Self::restore`] misses for `request` from the other nodes, in one call to Redis. Those who have no entry are not
-    /// asked again soon.
+    /// Reads the entries that [`Self::restore`] needs for `request` from the shared cache, in one call to Redis. Missing entries are not requested
+    /// again soon.
     pub async fn fetch(&self, user_id: &str, request: &Request) {
         let Some(shared) = &self.shared else {
             return;
@@ -131,7 +131,7 @@ impl SignatureCache {
         }
     }
 
-    /// The calls without signature of which this node knows nothing, latest first.
+    /// The calls without a signature for which this node has no entry, the latest first.
     fn missing_calls<'a>(&self, user_id: &str, request: &'a Request) -> Vec<&'a str> {
         let turns = request.turns.iter().rev();
         let unsigned = turns.filter(|turn| turn.role == Role::Assistant && !is_signed(turn));
@@ -147,7 +147,7 @@ impl SignatureCache {
         ids.filter(is_missing).take(MAX_FETCHED).collect()
     }
 
-    /// Restores the signatures of the tool calls of `request` that the client did not send itself.
+    /// Restores the signatures of those tool calls of `request` that have none.
     pub fn restore(&self, user_id: &str, request: &mut Request) {
         if self.local.is_empty() {
             return;
@@ -180,7 +180,7 @@ impl SignatureCache {
     }
 }
 
-/// An entry as the nodes share it.
+/// An entry in the form in which nodes share it.
 #[derive(Default, Serialize, Deserialize)]
 struct SharedEntry {
     reasoning: Vec<SharedPart>,
@@ -203,7 +203,7 @@ enum SharedPart {
 }
 
 impl SharedEntry {
-    /// `None` if it has what only its format knows, which stays on this node.
+    /// `None` if the entry contains data that only its format's code can read, which stays on this node.
     fn new(entry: &Entry) -> Option<Self> {
         let shared = |opaque: &Opaque| (opaque.vendor.clone(), opaque.data.clone());
         let part = |part: &Part| match &part.kind {

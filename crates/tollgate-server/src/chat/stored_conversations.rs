@@ -1,12 +1,12 @@
-//! Where conversations live that an upstream stores (`thread` of the messages format, stored responses of the responses format), so
-//! that the requests that continue one go to the channel and key that created it.
+//! Remembers the channel and key of conversations that an upstream stores (`thread` of the messages format, stored responses of the responses
+//! format), so that requests which continue a conversation are sent to the channel and key that created it.
 //!
-//! Entries are in memory, by id of the last reply, and with `secrets.key` and a Redis also there for a day, for the other nodes and after a
-//! restart. If one is missing (too old, too many of them, a Redis that was emptied):
-//! - a thread is answered with `thread_not_found`, on which clients send the whole history again under a new thread;
-//! - a `previous_response_id` goes to any channel that permits it, and its provider answers whether it knows the id.
+//! Entries are in memory, by id of the last reply; with `secrets.key` and a Redis they are also stored there for a day, for the other nodes and after
+//! a restart. If an entry is missing (too old, too many of them, a Redis that was emptied):
+//! - the response to a thread is `thread_not_found`, after which clients send the complete history again in a new thread;
+//! - a `previous_response_id` is sent to any channel that permits it, and its provider decides whether it knows the id.
 //!
-//! A conversation of another user is answered like one that does not exist.
+//! The response for a conversation of another user is the same as for one that does not exist.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::chat::error::ChatErrorResponse;
 use crate::chat::sealed_memory::{EntryKind, Found, SealedMemory};
 use crate::routing::{ChannelPermit, Routing};
 
-/// Number of entries: one takes about 200 bytes.
+/// Number of entries: one needs about 200 bytes.
 const MAX_ENTRIES: usize = 64 * 1024;
 
-/// Where a conversation lives.
+/// The channel and key that store a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationHome {
     /// The user whose conversation it is.
@@ -38,12 +38,12 @@ pub struct ConversationHome {
 /// The homes of stored conversations, by id of the last reply.
 pub struct StoredConversations {
     local: Cache<String, Arc<ConversationHome>>,
-    /// Those of all nodes; `None` without Redis or `secrets.key`.
+    /// The entries that all nodes share; `None` without Redis or `secrets.key`.
     shared: Option<Arc<SealedMemory>>,
 }
 
 impl StoredConversations {
-    /// None yet on this node, in front of what the nodes share.
+    /// An empty cache. Missing entries are read from `shared`.
     pub fn new(shared: Option<Arc<SealedMemory>>) -> Self {
         Self {
             local: Cache::new(MAX_ENTRIES),
@@ -51,7 +51,7 @@ impl StoredConversations {
         }
     }
 
-    /// Remembers that the conversation of the reply `id` lives where `permit` called.
+    /// Stores that the conversation of the reply `id` is at the channel and key of `permit`.
     pub fn insert(&self, user_id: &str, id: &str, permit: &ChannelPermit, usage: Option<Usage>) {
         let home = ConversationHome {
             user_id: user_id.to_owned(),
@@ -67,7 +67,7 @@ impl StoredConversations {
         self.local.insert(id.to_owned(), Arc::new(home));
     }
 
-    /// Gets what [`Self::find`] misses for a request from the other nodes.
+    /// Reads the entry that [`Self::find`] needs for a request from those that nodes share.
     ///
     /// # Errors
     /// As [`Self::find`], if the conversation is another user's.
@@ -102,7 +102,7 @@ impl StoredConversations {
         }
     }
 
-    /// The home of the conversation that a request continues. `None` if it continues none, or a stored response that is not known.
+    /// The home of the conversation that a request continues. `None` if it continues none, or a stored response without an entry.
     ///
     /// # Errors
     /// `thread_unsupported_request` if no channel of `model` stores threads, `thread_not_found` if this one is not known, 404 if the

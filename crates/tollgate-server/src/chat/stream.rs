@@ -1,4 +1,4 @@
-//! A streamed response: pieces are converted and sent as they arrive, the end is sent once the charge is on disk.
+//! A streamed response: pieces are converted and sent when they are received; the end is sent once the charge is on disk.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::chat::stream_watch::StreamWatch;
 use crate::otel::ChatContent;
 use crate::routing::ChannelPermit;
 
-/// Silence after which a keep-alive is sent. Some clients give up after 20 s.
+/// The time without output after which a keep-alive is sent. Some clients time out after 20 s.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A stream whose first piece for the client has arrived.
@@ -37,8 +37,8 @@ pub struct StartedStream {
     is_over: bool,
 }
 
-/// Waits for the first piece for the client, so that after a stream that begins with an error another channel can be tried.
-/// `received_bytes` is for what comes before it, such as a call that is sent in one piece: it is charged if the client leaves.
+/// Waits for the first piece for the client, so that the request can still fail over to another channel if the stream begins with an error.
+/// `received_bytes` counts what is received before it, such as a call that is sent in one piece: it is charged if the client leaves.
 pub async fn start(
     mut body: ChatBody,
     mut converter: StreamConverter,
@@ -73,9 +73,9 @@ pub async fn start(
     }
 }
 
-/// What sending a stream needs beside the stream itself.
+/// The values that sending a stream needs beside the stream itself.
 pub struct StreamContext {
-    /// The signature cache.
+    /// The parts of the gateway that chats need; used for the signature cache.
     pub chat: Arc<ChatContext>,
     /// The bill of the request.
     pub bill: Bill,
@@ -87,16 +87,16 @@ pub struct StreamContext {
     pub user_id: String,
     /// Whether the provider stores the conversation, so that later requests can continue it.
     pub is_stored: bool,
-    /// Records what the client gets, if its key wants that.
+    /// Records what the client receives, if its key enables that.
     pub content: Option<Arc<ChatContent>>,
 }
 
 impl StartedStream {
-    /// The body that the client reads. If it is dropped early, [`AbandonedStream`] ends the upstream's call and settles.
+    /// The body for the client. If it is dropped early, [`AbandonedStream`] ends the upstream's call and settles the bill.
     pub fn into_body(self, mut context: StreamContext) -> Body {
         context.bill.delivered = self.converter.delivered(false);
         context.bill.stream_started();
-        // Boxed: the state moves into and out of a future for every piece.
+        // Boxed: the state is moved into and out of a future for every piece.
         let state = ClientStream(Some(Box::new(StreamState {
             body: Some(self.body),
             converter: self.converter,
@@ -119,7 +119,7 @@ impl StartedStream {
     }
 }
 
-/// Owns a stream that is being sent, and notices when the client leaves.
+/// Owns a stream that is being sent; its drop handles a client that leaves.
 struct ClientStream(Option<Box<StreamState>>);
 
 impl Drop for ClientStream {
@@ -127,7 +127,7 @@ impl Drop for ClientStream {
         let Some(state) = self.0.take().map(|state| *state) else {
             return;
         };
-        // The upstream's stream has ended, or is being settled: nothing is left to read.
+        // The upstream's stream has ended, or is being settled: there is nothing left to read.
         let Some(body) = state.body else { return };
         let StreamContext { bill, permit, .. } = state.context;
         let (converter, is_over) = (state.converter, state.is_over);
@@ -144,7 +144,7 @@ impl Drop for ClientStream {
 
 /// A stream that is being sent.
 struct StreamState {
-    /// `None` once the upstream's stream is over: drops the connection to the upstream.
+    /// `None` once the upstream's stream is over, which closes the connection to the upstream.
     body: Option<ChatBody>,
     converter: StreamConverter,
     watch: StreamWatch,
@@ -156,7 +156,7 @@ struct StreamState {
     is_done: bool,
     /// When something was last sent to the client.
     last_sent: Instant,
-    /// One timer for the whole stream, reset only after it has fired: pieces that arrive in time do not touch it.
+    /// One timer for the complete stream, which is reset only after it has fired: pieces that are received in time do not touch it.
     keep_alive_timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -253,7 +253,7 @@ impl StreamState {
         }
     }
 
-    /// Ends a stream that the upstream cut off: charges what was delivered, and sends an error in the client's format.
+    /// Ends a stream that broke off: charges what was delivered, and sends an error in the client's format.
     async fn fail(&mut self, error: ProviderError) -> Option<Bytes> {
         (self.is_done, self.body) = (true, None);
         let StreamContext {

@@ -1,4 +1,4 @@
-//! Ends a provider's stream that goes on without output, or with more of it than the request allows.
+//! Ends a provider's stream that continues without output, or with far more of it than the request allows.
 
 use std::time::Duration;
 
@@ -7,24 +7,24 @@ use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 
 use crate::chat::billing::Delivered;
 
-/// Bytes of output for each token that the request allows: four times what a text has.
+/// Bytes of output for each token that the request allows: four times the bytes per token of text.
 const MAX_BYTES_PER_TOKEN: u64 = 16;
-/// Bytes of output that any stream may have: short limits of tokens do not count images.
+/// Bytes of output that any stream may have, because low token limits do not count images.
 const MIN_MAX_BYTES: u64 = 64 * 1024;
 
 /// Watches the output of one stream.
 #[derive(Debug)]
 pub struct StreamWatch {
-    /// How long a stream may bring nothing but keep-alives.
+    /// How long a stream may contain nothing but keep-alives.
     max_silence: Duration,
     max_bytes: u64,
-    /// Bytes and counted tokens of output at the last progress.
+    /// Bytes and counted tokens of output when they last changed.
     progress: (u64, u64),
     progress_at: Instant,
 }
 
 impl StreamWatch {
-    /// Watches a stream from now on: at most `max_silence` without output, at most `max_tokens` of output by far.
+    /// Begins to watch a stream: at most `max_silence` without output, and not far more output than `max_tokens`.
     pub fn start(max_silence: Duration, max_tokens: u64) -> Self {
         let max_bytes = max_tokens.saturating_mul(MAX_BYTES_PER_TOKEN);
         Self {
@@ -35,7 +35,7 @@ impl StreamWatch {
         }
     }
 
-    /// Checks a stream of which `delivered` has come by `now`.
+    /// Checks a stream of which `delivered` has been received by `now`.
     ///
     /// # Errors
     /// Timed out, or too large.

@@ -1,4 +1,4 @@
-//! A client's request, prepared for one upstream: forwarded if both speak the same format, else translated through the hub.
+//! Prepares a client's request for one upstream: it is forwarded if both use the same format, else translated through the hub.
 
 use std::collections::HashSet;
 
@@ -17,24 +17,24 @@ use crate::chat::fetch_urls;
 use crate::http::large_work;
 use crate::routing::ModelBinding;
 
-/// A request as the client sent it, and in the hub's form once that is needed.
+/// A request as the client sent it and, once it is needed, in the hub's form.
 pub struct Conversation {
     /// The client's bytes.
     pub raw: Bytes,
-    /// What was found without parsing the body completely.
+    /// What was found in the body without parsing it completely.
     pub summary: RequestSummary,
     /// The client's name of the model.
     pub model: String,
     /// Whether a stream is requested, in the body or in the path.
     pub stream: bool,
-    /// Whether fields that would be dropped are an error (`x-tollgate-strict`).
+    /// Whether fields that would be dropped are rejected with an error (`x-tollgate-strict`).
     pub strict: bool,
     /// Parsed when the first upstream of another format is tried.
     pub hub: Option<hub::Request>,
     options: RequestOptions,
-    /// `raw` with all its options.
+    /// `raw` before options were removed.
     original: Bytes,
-    /// The fields that `raw` lacks of `original`.
+    /// The fields of `original` that were removed from `raw`.
     removed: Vec<String>,
 }
 
@@ -46,8 +46,7 @@ pub struct PreparedRequest {
     pub body: Bytes,
     /// Whether the response needs no translation.
     pub forward: bool,
-    /// Whether thoughts are left out of the response, because the client did not ask for them. Forwarded responses are as the
-    /// vendor sends them.
+    /// Whether thoughts are omitted from the response, because the client did not request them. Forwarded responses are as the vendor sends them.
     pub hides_thoughts: bool,
     /// The client's names of fields that were left out.
     pub dropped: Vec<String>,
@@ -55,14 +54,14 @@ pub struct PreparedRequest {
     pub headers: Option<Box<HeaderMap>>,
     /// Tools that were renamed for the upstream: (name that was sent, client's name).
     pub renamed_tools: Vec<(String, String)>,
-    /// The tool that stands for JSON output; the response is converted back.
+    /// The tool that replaces JSON output; the response is converted back.
     pub json_tool: Option<String>,
-    /// The client's names of its free-text tools; where functions stood for them, the response is converted back.
+    /// The client's names of its free-text tools; if functions replaced them, the response is converted back.
     pub custom_tools: HashSet<String>,
 }
 
 impl Conversation {
-    /// A request that was summarized and not parsed yet.
+    /// A request that was summarised and not parsed yet.
     pub fn new(
         raw: &Bytes,
         summary: RequestSummary,
@@ -90,10 +89,10 @@ impl Conversation {
         self.summary.thread.is_some() || is_stored_reply
     }
 
-    /// Prepares the request for a provider's model on `channel`, which gets the client's headers.
+    /// Prepares the request for a provider's model on `channel`, with the client's headers.
     ///
     /// # Errors
-    /// 400 if the upstream's format cannot express the request; another channel's may.
+    /// 400 if the upstream's format cannot express the request; that of another channel may.
     pub async fn prepare(
         &mut self,
         context: &ChatContext,
@@ -131,7 +130,7 @@ impl Conversation {
             return self.forward(format, &target, channel.0, binding, not_forwarded);
         }
         let mut request = self.parse(context, endpoint, user_id).await?.clone();
-        // The client's format, else the preferred one; but one that searches, if that is asked for.
+        // The client's format, else the preferred one; but if web search is requested, a format that supports it.
         let is_search = |tool: &hub::Tool| matches!(tool.kind, hub::ToolKind::WebSearch { .. });
         let searches = request.tools.iter().any(is_search);
         let mut by_preference = same.into_iter().chain(formats.iter().copied());
@@ -147,7 +146,7 @@ impl Conversation {
         if adds_reasoning {
             request.reasoning.clone_from(&model.reasoning);
         }
-        // Boxed: it is rare, and would make every request's future larger.
+        // Boxed: this is rare, and would make every request's future larger.
         let accepts = |part: &PartKind| {
             !has_urls && (format.accepts_url(part, &model.traits) || !fetch_urls::is_web(part))
         };
@@ -166,7 +165,7 @@ impl Conversation {
             format,
             headers: not_forwarded.headers,
             body: written.body.into(),
-            // A request that was rewritten in the client's own format still has a response that can be forwarded.
+            // The response can be forwarded even if the request was rewritten in the client's own format.
             forward: is_same_format
                 && !(must_rewrite && hides_thoughts)
                 && written.renamed_tools.is_empty()
@@ -179,7 +178,7 @@ impl Conversation {
         })
     }
 
-    /// Prepares a request for an upstream of the client's own format: the bytes pass through, but for the model and the limits.
+    /// Prepares a request for an upstream of the client's own format: the bytes are forwarded unchanged except for the model and the limits.
     fn forward(
         &self,
         format: &'static dyn Format,
@@ -207,8 +206,7 @@ impl Conversation {
         })
     }
 
-    /// Rejects a request of which a field is dropped that must not be: any in strict mode, else one that the client would pay
-    /// for.
+    /// Rejects a request if a field is dropped that must not be dropped: any field in strict mode, else a field that the client would pay for.
     fn check_dropped(&self, dropped: &[String]) -> Result<(), ChatErrorResponse> {
         if let (true, Some(first)) = (self.strict, dropped.first()) {
             let why = "is not supported by the model's provider, and `x-tollgate-strict` is set";
@@ -221,7 +219,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Rejects a tool with a price for each call, if responses of that format do not tell how many there were.
+    /// Rejects a tool with a price for each call, if responses of that format do not report the number of calls.
     fn check_counted(
         &self,
         format: &dyn Format,
@@ -236,7 +234,7 @@ impl Conversation {
         }
     }
 
-    /// Leaves out of the request what `channel` does not forward.
+    /// Removes from the request what `channel` does not forward.
     fn remove_not_allowed(
         &mut self,
         (channel, headers): (&Channel, &HeaderMap),
@@ -267,8 +265,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the request asks for web search and the client's format has none for the model, but another API of the channel
-    /// may.
+    /// Whether the request asks for web search and the client's format does not support it with the model, but another API of the channel may.
     fn needs_other_api(&self, same: Option<&dyn Format>, binding: &ModelBinding) -> bool {
         const FIELD: &str = "web_search_options";
         let traits = &binding.model.traits;
@@ -278,8 +275,8 @@ impl Conversation {
             && !self.removed.iter().any(|field| field == FIELD)
     }
 
-    /// Whether the model's server sends thoughts to clients of its own format that did not ask for them, as DeepSeek's does.
-    /// The vendors' own paths pass them on.
+    /// Whether the model's server sends thoughts to clients of its own format that did not request them, as DeepSeek's does. On the vendors' own
+    /// paths they are forwarded.
     fn sends_unrequested_thoughts(&self, endpoint: Endpoint, binding: &ModelBinding) -> bool {
         !endpoint.bare
             && endpoint.format.name() == "chat-completions"
@@ -287,7 +284,7 @@ impl Conversation {
             && !self.summary.has_reasoning_settings
     }
 
-    /// Rejects a request that forces a call of a tool, for a model that cannot be forced: a free choice would change the reply.
+    /// Rejects a request that forces a tool call, for a model that does not support it: without the force, the reply would differ.
     async fn check_forced_tool_call(
         &mut self,
         context: &ChatContext,
@@ -326,7 +323,7 @@ impl Conversation {
     }
 }
 
-/// Rejects a request that forces a tool which it does not offer.
+/// Rejects a request that forces a tool which is not among its tools.
 fn check_forced_tool_offered(request: &hub::Request) -> Result<(), InvalidRequest> {
     let Some(name) = request.forced_tool_not_offered() else {
         return Ok(());
@@ -346,7 +343,7 @@ fn forces_tool_call(request: &hub::Request) -> bool {
     is_forced && !request.tools.is_empty()
 }
 
-/// Whether the body mentions a member that may force a call of a tool.
+/// Whether the body contains a member that may force a tool call.
 fn may_force_tool_call(body: &[u8]) -> bool {
     const NAMES: [&str; 4] = ["tool_choice", "function_call", "toolConfig", "tool_config"];
     NAMES
@@ -354,21 +351,21 @@ fn may_force_tool_call(body: &[u8]) -> bool {
         .any(|name| memchr::memmem::find(body, name.as_bytes()).is_some())
 }
 
-/// Changes a tool's name back that was renamed for the upstream.
+/// Restores the client's name of a tool that was renamed for the upstream.
 pub fn restore_tool_name(renamed_tools: &[(String, String)], name: &mut String) {
     if let Some((_, original)) = renamed_tools.iter().find(|(sent, _)| sent == name) {
         name.clone_from(original);
     }
 }
 
-/// Whether fields that would be dropped are an error (`x-tollgate-strict: true`).
+/// Whether fields that would be dropped are rejected with an error (`x-tollgate-strict: true`).
 pub fn is_strict(headers: &HeaderMap) -> bool {
     let strict = headers.get("x-tollgate-strict");
     strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
 }
 
-/// Whether the channel does not allow that the provider stores responses, and the model answers the same without: of a model that
-/// reasons, a client that has no encrypted reasoning names what is stored in its next request.
+/// Whether the provider must not store the response: the channel does not allow storing, and the model responds the same without it. If the model
+/// reasons, a client that has no encrypted reasoning refers to the stored reasoning in its next request.
 fn must_not_store(body: &[u8], channel: &Channel, binding: &ModelBinding) -> bool {
     let is_stateless = || {
         binding.model.traits.thinking == ReasoningControl::Unsupported

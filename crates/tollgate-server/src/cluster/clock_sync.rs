@@ -1,6 +1,6 @@
-//! Keeps the process's clock with its reference: the database's time where nodes share one, else this machine's. Leases and
-//! deadlines of nodes whose own clocks differ, or make a step, agree all the same. A node whose clock is far off is not ready:
-//! what it signs and what it logs is wrong.
+//! Keeps the process's clock equal to its reference: the database's time if nodes share one, else this machine's. So leases and deadlines are
+//! consistent among nodes even if their machines' clocks differ or make a step. A node whose clock is far off is not ready, because its signatures
+//! and its log would have the wrong time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +13,21 @@ use super::readiness::Readiness;
 
 /// Time between two comparisons; shorter if leases are short.
 const MAX_INTERVAL: Duration = Duration::from_secs(5);
-/// Comparisons in the length of a lease.
+/// Comparisons during the length of a lease.
 const COMPARISONS_PER_LEASE: u32 = 6;
-/// Which part of a lease clocks may differ by.
+/// Clocks may differ by a lease divided by this number.
 const MAX_OFFSET_PART: Millis = 4;
-/// An answer of the database that took longer says too little about the time.
+/// If the database's response took longer than this, its time is too imprecise.
 const MAX_ROUND_TRIP: Duration = Duration::from_millis(400);
-/// Tasks wait no longer for their next attempt, but for those that wait for their deadline: these may be tried early.
+/// The longest time that tasks wait for their next attempt. Tasks that wait for their deadline may wait longer; these may be tried early.
 const MAX_TASK_PAUSE: Millis = clock::MINUTE;
 
-/// How far, in milliseconds, a node's clock may differ from the database's, if its leases are of this length.
+/// How far, in milliseconds, a node's clock may differ from the database's if leases have this length.
 pub fn max_offset(lease: Millis) -> Millis {
     lease / MAX_OFFSET_PART
 }
 
-/// A clock that shows the reference's time.
+/// Returns a clock that shows the reference's time.
 ///
 /// # Errors
 /// The store's.
@@ -36,7 +36,7 @@ pub async fn start(store: &Store) -> Result<SteadyClock, StoreError> {
         true => store.database_now().await?,
         false => SystemClock.now(),
     };
-    // Whatever the clock was when the last run ended, nothing waits for a time far off.
+    // If the clock was wrong when the last run ended, tasks and webhooks may wait for a time far off: make them due.
     store.release_stranded(MAX_TASK_PAUSE, now).await?;
     Ok(SteadyClock::new(now))
 }
@@ -51,7 +51,7 @@ pub struct ClockSync {
 }
 
 impl ClockSync {
-    /// Keeps `steady` with its reference.
+    /// Keeps `steady` equal to its reference.
     pub fn new(
         store: Store,
         steady: Arc<SteadyClock>,
@@ -76,12 +76,12 @@ impl ClockSync {
         }
     }
 
-    /// Compares once; not at all if the reference does not tell the time.
+    /// Compares once; does nothing if the reference's time cannot be read.
     pub async fn compare(&self) {
         let Some(reference) = self.read_reference().await else {
             return;
         };
-        // A node that is alone agrees with itself, also while its machine's clock makes a step.
+        // A node that does not share its database needs no agreement with others, even if its machine's clock makes a step.
         if self.store.is_shared() {
             self.report_offset(reference);
         }
@@ -102,7 +102,7 @@ impl ClockSync {
         }
     }
 
-    /// Compares this machine's clock and the process's with the database's: the one that is further off counts.
+    /// Compares this machine's clock and the process's with the database's, and reports the larger difference.
     fn report_offset(&self, reference: Millis) {
         let of_machine = SystemClock.now() - reference;
         let of_process = self.steady.now() - reference;
@@ -114,7 +114,7 @@ impl ClockSync {
             .set_clock_offset(offset, max_offset(self.lease));
     }
 
-    /// `None` if the database does not tell, or took too long.
+    /// The reference's time. `None` if the database does not return it, or took too long.
     async fn read_reference(&self) -> Option<Millis> {
         if !self.store.is_shared() {
             return Some(SystemClock.now());

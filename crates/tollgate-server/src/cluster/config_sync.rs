@@ -1,5 +1,5 @@
-//! Keeps this node's channels and prices what the file and the database say: every node polls the version of the database's
-//! configuration and replaces its own when that has gone up. Requests that run keep what they began with.
+//! Keeps this node's channels and prices equal to those in the file and the database: every node polls the version of the database's configuration
+//! and replaces its own when the version has increased. Running requests keep the configuration that they began with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,12 +26,12 @@ pub struct ConfigSync {
     live_nodes: Arc<LiveNodes>,
     /// `None` without Redis.
     links: Option<NodeLinks>,
-    /// Held while a configuration is read and applied: an older one never replaces a newer one.
+    /// Locked while a configuration is read and applied, so that an older one never replaces a newer one.
     applying: Mutex<()>,
 }
 
 impl ConfigSync {
-    /// Applies the file's configuration; that of the database comes with the first [`ConfigSync::refresh`].
+    /// Applies the file's configuration; that of the database is applied by the first [`ConfigSync::refresh`].
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -59,7 +59,7 @@ impl ConfigSync {
         })
     }
 
-    /// The channels and prices that it keeps.
+    /// The channels and prices that it updates.
     pub fn reloadable(&self) -> &ReloadableHandle {
         &self.reloadable
     }
@@ -74,14 +74,14 @@ impl ConfigSync {
         self.apply(file, stored)
     }
 
-    /// Applies the database's configuration if it is newer than the one that holds.
+    /// Applies the database's configuration if it is newer than the one in effect.
     ///
     /// # Errors
     /// The database's: then nothing is replaced.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let _applying = self.applying.lock().await;
         let current = self.reloadable.current();
-        // A pause may have ended, or a node.
+        // A pause may have ended, or the number of nodes changed.
         current.apply_pauses(self.clock.now());
         current.apply_shares(&self.live_nodes);
         if self.store.config_version().await? == current.stored.version {
@@ -89,7 +89,7 @@ impl ConfigSync {
         }
         let stored = Arc::new(self.store.stored_configuration().await?);
         if let Err(e) = self.apply(Arc::clone(&current.file), stored) {
-            // The file's channels were opened before: this cannot fail now.
+            // The file's channels were opened before, so opening them cannot fail now.
             tracing::error!(error = e, "the stored configuration was not taken");
         }
         Ok(())

@@ -1,5 +1,5 @@
-//! The heartbeat of this node in the database, with which it leads if no other does, and the release of what nodes held whose heartbeat
-//! stopped. The leader also moves the queue to its own table once no older node is alive.
+//! The heartbeat of this node in the database, with which it also becomes the leader if there is none, and the release of what dead nodes held. The
+//! leader also moves the queue to its own table once no older node is alive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,18 +11,18 @@ use super::live_nodes::LiveNodes;
 use super::readiness::Readiness;
 use crate::metrics::Metrics;
 
-/// Heartbeats in the time that one is valid (`leases.seconds`): several may be lost before other nodes take this one for dead.
+/// Heartbeats during the time that one is valid (`leases.seconds`): several may be lost before other nodes consider this one dead.
 const BEATS_PER_LEASE: u64 = 6;
 
-/// A commit this recent proves that the database takes writes.
+/// A commit within this time proves that the database accepts writes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often grants are looked after.
+/// How often unneeded grants are returned.
 const GRANT_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The heartbeat of this process.
 pub struct Heartbeat {
-    /// Nodes and chat holds.
+    /// The store, for nodes and chat holds.
     pub store: Store,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -34,14 +34,15 @@ pub struct Heartbeat {
     pub last_beat: Mutex<Option<Instant>>,
     /// The nodes that are alive, by the last heartbeat.
     pub live_nodes: Arc<LiveNodes>,
-    /// Whether this node may lead.
+    /// Whether this node is ready, and so may become the leader.
     pub readiness: Arc<Readiness>,
-    /// Shows how many nodes are alive, and whether this one leads.
+    /// Metrics: how many nodes are alive, and whether this one leads.
     pub metrics: Arc<Metrics>,
 }
 
 impl Heartbeat {
-    /// The first heartbeat, before any hold for a chat. A node that is alone also releases the holds that its last run left.
+    /// Writes the first heartbeat, before any hold for a chat. A node that does not share its database also releases the holds that its last run
+    /// left.
     ///
     /// # Errors
     /// The store's.
@@ -52,7 +53,7 @@ impl Heartbeat {
         self.count_live_nodes(now).await
     }
 
-    /// Whether the database commits: writes a heartbeat unless one was written within a second.
+    /// Checks that the database commits: writes a heartbeat unless one was written within a second.
     ///
     /// # Errors
     /// The store's.
@@ -72,7 +73,7 @@ impl Heartbeat {
                 false => Ok(false),
             }
         };
-        // Side by side, so that one commit has both.
+        // Both writes run concurrently, so that one commit contains both.
         let beat = self.store.heartbeat(&self.node, until);
         let (beat, leads) = futures_util::join!(beat, lead);
         beat?;
@@ -94,7 +95,7 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// The shards of the queue that this node claims first. Nodes that are not ready claim nothing.
+    /// The shards of the queue that this node claims first. Nodes that are not ready claim no tasks.
     fn own_shards(&self, nodes: &[NodeRecord]) -> Shards {
         let others = nodes.iter().filter(|node| node.id != self.node);
         let others = others.filter(|node| node.not_ready.is_none());
@@ -108,7 +109,7 @@ impl Heartbeat {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Beats at intervals. Never returns.
+    /// Writes heartbeats at intervals. Never returns.
     pub async fn run(&self) {
         let interval = Duration::from_millis(self.lease.unsigned_abs() / BEATS_PER_LEASE);
         loop {
@@ -139,7 +140,7 @@ impl Heartbeat {
         }
     }
 
-    /// Gives back, several times a second, what this node does not need of its grants. Never returns.
+    /// Releases, several times a second, the part of this node's grants that it does not need. Never returns.
     pub async fn return_grants(&self) {
         loop {
             tokio::time::sleep(GRANT_INTERVAL).await;

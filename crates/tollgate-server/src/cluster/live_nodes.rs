@@ -1,4 +1,4 @@
-//! How many nodes are alive, which of them this one is, and its share of what all nodes may do together.
+//! How many nodes are alive, the rank of this one among them, and its share of a limit for all nodes.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use tollgate_store::NodeRecord;
 
-/// The nodes that are alive, by the last heartbeat of this one; a node that is alone until it knows better.
+/// The nodes that were alive at this node's last heartbeat. Before the first one, only this node.
 #[derive(Debug)]
 pub struct LiveNodes {
     count: AtomicU32,
-    /// How many of them have a smaller id than this node.
+    /// How many of these nodes have a smaller id than this node.
     rank: AtomicU32,
     leads_until: Mutex<Option<Instant>>,
     /// Whether no other process uses the database: then this node always leads.
@@ -19,7 +19,7 @@ pub struct LiveNodes {
 }
 
 impl LiveNodes {
-    /// That of a node that knows of no other yet; `is_alone` if there can be no other.
+    /// Only this node is known; `is_alone` if there can be no other.
     pub fn new(is_alone: bool) -> Self {
         Self {
             count: AtomicU32::new(1),
@@ -44,7 +44,8 @@ impl LiveNodes {
         share.max(1)
     }
 
-    /// Whether this node does what only one node has to do. All such work is also right if two nodes do it: this only saves it.
+    /// Whether this node does work that only one node needs to do. All such work is also correct if two nodes do it: the leader only saves duplicate
+    /// work.
     pub fn is_leader(&self) -> bool {
         self.is_alone
             || self
@@ -52,7 +53,7 @@ impl LiveNodes {
                 .is_some_and(|until| Instant::now() < until)
     }
 
-    /// Takes over which nodes are alive. Those that are not ready get no requests, and so no share.
+    /// Updates which nodes are alive. Nodes that are not ready receive no requests, and so have no share.
     pub fn set(&self, nodes: &[NodeRecord], own_node: &str) {
         let serving = || {
             let others = nodes.iter().filter(|node| node.id != own_node);
@@ -65,7 +66,7 @@ impl LiveNodes {
         self.rank.store(number(before.count()), Ordering::Relaxed);
     }
 
-    /// This node leads for `lease` from `since` on, or not at all.
+    /// Makes this node the leader for `lease`, counted from `since`; not if `leads` is false.
     pub fn set_leader(&self, leads: bool, since: Instant, lease: Duration) {
         *self.lock_leads_until() = leads.then(|| since + lease);
     }
@@ -103,7 +104,7 @@ mod tests {
         assert_eq!(shares(64), [22, 21, 21]);
         assert_eq!(shares(5), [2, 2, 1]);
         assert_eq!(shares(3), [1, 1, 1]);
-        // Less than one each: then a little more than the limit.
+        // If the limit is less than the number of nodes, the shares add up to a little more than it.
         assert_eq!(shares(1), [1, 1, 1]);
     }
 
@@ -113,10 +114,10 @@ mod tests {
         let live = LiveNodes::new(false);
         live.set(&nodes, "node_b");
         assert_eq!((live.count(), live.share(10)), (1, 10));
-        // One that is served all the same takes what is left to it.
+        // A node that is not ready but gets requests has the share that is left for it.
         live.set(&nodes, "node_a");
         assert_eq!((live.count(), live.share(10)), (2, 5));
-        // Not in the list yet.
+        // This node is not in the list yet.
         live.set(&[], "node_a");
         assert_eq!((live.count(), live.share(10)), (1, 10));
     }

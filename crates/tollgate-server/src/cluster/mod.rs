@@ -1,5 +1,5 @@
-//! What nodes that share a database know of each other: who is alive and who leads, whether their clocks, programs and settings
-//! agree, and which configuration of the database each applies (docs/nodes.md).
+//! What nodes that share a database know about each other: which are alive and which leads, whether their clocks, programs and settings agree, and
+//! which configuration of the database each applies (docs/nodes.md).
 
 pub mod clock_sync;
 pub mod config_sync;

@@ -1,5 +1,4 @@
-//! What this node does when another one tells it something through Redis. Without Redis it learns the same by polling, or not at all
-//! (docs/redis.md).
+//! Handles messages that other nodes send through Redis. Without Redis this node learns the same by polling, or not at all (docs/redis.md).
 
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use crate::reloadable::ReloadableHandle;
 use crate::tasks::context::TaskContext;
 use crate::tasks::pool::WorkerPool;
 
-/// The parts of this process that other nodes tell something.
+/// The parts of this process that messages of other nodes affect.
 pub struct LocalInbox {
     /// The channels.
     pub reloadable: ReloadableHandle,
@@ -27,7 +26,7 @@ impl NodeInbox for LocalInbox {
                     open.apply_cooldown(&name, cooldown, is_own);
                 }
             }
-            // This node has done the rest before it told the others.
+            // For all other kinds, this node has done the work before it sent the message.
             _ if is_own => {}
             NodeMessage::WakeWorkers => self.tasks.signals.wake_pool(),
             NodeMessage::StopTask(id) => {

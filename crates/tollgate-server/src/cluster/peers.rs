@@ -1,4 +1,4 @@
-//! What this node says of itself in the database, and how it compares with the others that are alive.
+//! Records this node's version, settings and state in the database, and compares them with those of the other live nodes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,22 +13,22 @@ use super::config_sync::ConfigSync;
 use super::readiness::{Cause, Readiness};
 use crate::reloadable::Reloadable;
 
-/// How often this node looks whether it has something new to say.
+/// How often this node checks whether its record has changed.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
-/// How often it says so, and compares itself with the others, if nothing has changed.
+/// How often it writes its record and compares itself with the others if nothing has changed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// The member of the settings that names all other settings, as a fingerprint: nodes may differ in them.
+/// The name of the entry with a fingerprint of all other settings, in which nodes may differ.
 pub const FINGERPRINT: &str = "fingerprint";
-/// What a fingerprint of `secrets.key` is made with, so that it is no other hash of that key.
+/// A prefix of the hash that is the fingerprint of `secrets.key`, so that it differs from other hashes of that key.
 const PURPOSE: &[u8] = b"tollgate node settings";
 
-/// The settings that all nodes must have in common, by name: each with its value, or a fingerprint of it.
+/// The settings that must be the same on all nodes, by name: each with its value, or a fingerprint of it.
 pub type CommonSettings = BTreeMap<String, String>;
 
-/// A hash of what a configuration applies, for comparing nodes.
+/// Returns a hash of the configuration that a node applies, for comparing nodes.
 pub type FingerprintOf = fn(&Reloadable) -> String;
 
-/// Writes down what this node says of itself, and reads what the others do.
+/// Writes this node's record, and compares it with those of the other nodes.
 pub struct Peers {
     store: Store,
     clock: Arc<dyn Clock>,
@@ -44,7 +44,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// That of a node that starts now with `config`.
+    /// The record of a node that starts now with `config`.
     pub fn new(
         store: Store,
         clock: Arc<dyn Clock>,
@@ -66,7 +66,7 @@ impl Peers {
         }
     }
 
-    /// Compares this node with the others, and writes down what it is.
+    /// Compares this node with the others, and writes its record.
     ///
     /// # Errors
     /// The database's.
@@ -104,7 +104,7 @@ impl Peers {
 
     /// Reports at intervals, and soon after something has changed. Never returns.
     pub async fn run(&self) {
-        // Of a reason only its cause: the offset of a clock is another at each measurement.
+        // Only the cause of a reason is compared, because the offset of a clock is different at each measurement.
         let state = || {
             (
                 self.config_sync.reloadable().current(),
@@ -142,8 +142,8 @@ impl Peers {
     }
 }
 
-/// What all nodes must have in common: what amounts of money mean, where results are, what encrypts the providers' keys. A folder
-/// has other names on other machines.
+/// The settings that must be the same on all nodes: the unit of amounts, the location of results, and the key that encrypts provider keys. A storage
+/// folder is not compared, because it may have other names on other machines.
 fn common_settings(config: &Config) -> CommonSettings {
     let mut common = CommonSettings::new();
     common.insert("currency".to_owned(), config.currency.to_string());
@@ -164,7 +164,7 @@ fn fingerprint_of_secret(key: &Secret) -> String {
     id::hex(&digest[..8])
 }
 
-/// The node that has been alive longest, if it started before this one and says what its settings are.
+/// The node that has been alive longest, if it started before this one and its record has settings.
 fn oldest_node<'a>(
     nodes: &'a [NodeRecord],
     started_at: Millis,
@@ -175,7 +175,7 @@ fn oldest_node<'a>(
     ((oldest.started_at, oldest.id.as_str()) < (started_at, own_node)).then_some(oldest)
 }
 
-/// Why this node must not work beside `other`. `None` if it may. A setting that only one of them has is no difference.
+/// Why this node must not work beside `other`. `None` if it may. A setting that only one of the two has is not compared.
 fn check_settings(common: &CommonSettings, other: &NodeRecord) -> Option<String> {
     let theirs: CommonSettings = serde_json::from_str(other.settings.as_ref()?).ok()?;
     let differs =
@@ -195,7 +195,7 @@ fn check_settings(common: &CommonSettings, other: &NodeRecord) -> Option<String>
     })
 }
 
-/// Why a program that knows the schema version `known` must not work on a database that programs from `oldest` on may use.
+/// Why a program that knows the schema version `known` must not work on a database that programs from version `oldest` on may use.
 fn check_version(known: i64, oldest: i64) -> Option<String> {
     (known < oldest).then(|| {
         format!(

@@ -1,4 +1,4 @@
-//! Keeps what this node may do of the channels' `max_concurrency` what it needs, as far as the other nodes leave it (docs/redis.md).
+//! Adjusts this node's permits on channels with a `max_concurrency` to what it needs, as far as the other nodes do not use them (docs/redis.md).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::reloadable::ReloadableHandle;
 /// How often permits are compared with what is needed.
 const INTERVAL: Duration = Duration::from_millis(50);
 
-/// Compares and asks Redis where they differ. Never returns.
+/// Compares, and sends a request to Redis if they differ. Never returns.
 pub async fn run(reloadable: ReloadableHandle) {
     loop {
         sleep(INTERVAL).await;

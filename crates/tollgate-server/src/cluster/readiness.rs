@@ -1,4 +1,4 @@
-//! Why this node, although it runs and reaches its database, must not be used: `/readyz` says so and it takes no tasks.
+//! Why this node must not be used, although it runs and reaches its database: `/readyz` reports the reason, and the node claims no tasks.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,14 +8,14 @@ use tollgate_core::{Millis, clock};
 
 use crate::metrics::Metrics;
 
-/// What can be wrong with a node among others.
+/// A reason why a node is not ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
     /// Its clock differs too much from the database's.
     Clock,
-    /// Its program is too old for what a newer one has made of the database.
+    /// Its program is too old for the database, which a newer one has changed.
     Version,
-    /// It does not agree with the other nodes on what all must have in common.
+    /// A setting that must be the same on all nodes differs from that of the others.
     Settings,
 }
 
@@ -33,7 +33,7 @@ impl Cause {
     }
 }
 
-/// What is wrong with this node now.
+/// The reasons why this node is not ready now.
 pub struct Readiness {
     reasons: Mutex<BTreeMap<Cause, String>>,
     /// In milliseconds. [`UNKNOWN`] until it was measured.
@@ -45,7 +45,7 @@ pub struct Readiness {
 const UNKNOWN: Millis = Millis::MIN;
 
 impl Readiness {
-    /// That of a node with which nothing is wrong.
+    /// The state of a node that is ready.
     pub fn new(metrics: Arc<Metrics>) -> Self {
         for cause in Cause::ALL {
             metrics.set_not_ready(cause.name(), false);
@@ -57,19 +57,19 @@ impl Readiness {
         }
     }
 
-    /// Whether nothing is wrong.
+    /// Whether there is no reason against using this node.
     pub fn is_ready(&self) -> bool {
         self.lock().is_empty()
     }
 
-    /// The first thing that is wrong, with a sentence for the operator.
+    /// The first reason, with a sentence for the operator.
     pub fn reason(&self) -> Option<(Cause, String)> {
         let reasons = self.lock();
         let (cause, reason) = reasons.first_key_value()?;
         Some((*cause, reason.clone()))
     }
 
-    /// Notes what is wrong, or that it is right (`None`). The log says when that changes.
+    /// Sets or removes (`None`) the reason for a cause. Changes are logged.
     pub fn set(&self, cause: Cause, reason: Option<String>) {
         self.metrics.set_not_ready(cause.name(), reason.is_some());
         let mut reasons = self.lock();
@@ -95,7 +95,8 @@ impl Readiness {
         (offset != UNKNOWN).then_some(offset)
     }
 
-    /// Notes how far this node's clock is ahead of the database's: more than `max` milliseconds, either way, are too much.
+    /// Records how far this node's clock is ahead of the database's: the node is not ready if the difference, in either direction, exceeds `max`
+    /// milliseconds.
     pub fn set_clock_offset(&self, offset: Millis, max: Millis) {
         self.clock_offset.store(offset, Ordering::Relaxed);
         self.metrics.set_clock_offset(offset);

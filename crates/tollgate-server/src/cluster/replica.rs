@@ -1,4 +1,4 @@
-//! Watches the replica of the database: the log and a metric say whether it is read. A node without it is ready all the same.
+//! Watches the replica of the database: the log and a metric show whether it is used. A node is ready even without it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ pub struct ReplicaWatch {
 }
 
 impl ReplicaWatch {
-    /// That of a store with a replica, which is not read yet.
+    /// A watch for a store with a replica, which counts as not used at first.
     pub fn new(store: Store, metrics: Arc<Metrics>) -> Self {
         metrics.set_replica_up(false);
         Self {
@@ -26,7 +26,7 @@ impl ReplicaWatch {
         }
     }
 
-    /// Never returns.
+    /// Compares in a loop. Never returns.
     pub async fn run(&self) {
         self.store.watch_replica(|found| self.note(found)).await;
         std::future::pending().await

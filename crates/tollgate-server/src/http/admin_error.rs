@@ -9,7 +9,7 @@ use tollgate_store::{AdminRejection, StoreError};
 
 use crate::http::reply;
 
-/// Whether errors of the path have the envelope of the admin API.
+/// Whether errors of the path are in the envelope of the admin API.
 pub fn is_admin_path(path: &str) -> bool {
     path == "/admin" || path.starts_with("/admin/")
 }
@@ -21,9 +21,9 @@ pub struct AdminError {
     code: &'static str,
     message: String,
     field: Option<String>,
-    /// The object as it is and its version, for 412.
+    /// The object in its current state and its version, for 412.
     current: Option<Box<(Value, i64)>>,
-    /// Seconds.
+    /// The `retry-after`, in seconds.
     retry_after: Option<u32>,
 }
 
@@ -40,12 +40,12 @@ impl AdminError {
         }
     }
 
-    /// 400: a member, query parameter or header is not possible.
+    /// 400: a member, query parameter or header is invalid.
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid", message).at(field)
     }
 
-    /// An error of the client API's, with the code that goes with its status.
+    /// An error with a status of the client API, and the code that belongs to this status.
     pub fn with_status(status: u16, message: impl Into<String>) -> Self {
         let code = match status {
             404 => "not_found",
@@ -67,12 +67,12 @@ impl AdminError {
         )
     }
 
-    /// 403 with a code of its own.
+    /// 403 with a specific code.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    /// 409: the state of the object does not allow it.
+    /// 409: the state of the object does not allow the request.
     pub fn conflict(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, code, message)
     }
@@ -93,14 +93,14 @@ impl AdminError {
         }
     }
 
-    /// The same error with the field that it is about.
+    /// The same error with the field that it concerns.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// The error of a store method. The details go to the log.
+    /// Converts an error of a store method. The details are logged.
     pub fn from_store(error: StoreError) -> Self {
         let (message, retry_after) = match error {
             StoreError::Unavailable(why) | StoreError::DiskFull(why) => {
@@ -131,7 +131,7 @@ impl AdminError {
         }
     }
 
-    /// The error of a write that changed nothing. `what` is the kind of object, such as `user`.
+    /// Converts the rejection of a write. `what` is the kind of object, such as `user`.
     pub fn from_rejection(rejection: AdminRejection, what: &str) -> Self {
         match rejection {
             AdminRejection::NotFound => Self::not_found(what),
@@ -159,7 +159,7 @@ impl AdminError {
         }
     }
 
-    /// The same error for the envelope of the client API.
+    /// Converts the error for the envelope of the client API.
     pub fn into_api_error(self) -> ApiError {
         let kind = match self.status.as_u16() {
             401 => ErrorKind::Authentication,

@@ -1,4 +1,4 @@
-//! JSON request bodies: bounded in size, nesting depth, time and memory before they are parsed.
+//! JSON request bodies: limited in size, nesting depth, time and memory before they are parsed.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::spawn::spawn_detached;
 pub const MAX_SMALL_BODY: usize = 1_048_576;
 /// The first bytes of gzip.
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
-/// Bodies up to this many bytes do not count against the memory budget: even thousands of them are little.
+/// Bodies up to this many bytes do not count against the memory budget: even thousands of them need little memory.
 const UNCOUNTED: usize = 64 * 1024;
-/// Nor do bodies that take up to this many bytes when they are parsed.
+/// Bodies whose parsed form is up to this many bytes do not count either.
 const UNCOUNTED_TREE: usize = 256 * 1024;
-/// How much of a rejected body is still read, and for how long, so that a client that sends everything before it reads
-/// sees the response. The bytes are dropped at once: this costs no memory.
+/// How much of a rejected body is still read, and for how long, so that a client which sends everything before it reads receives the response. The
+/// bytes are dropped at once and need no memory.
 const MAX_DRAINED: usize = 128 * 1_048_576;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -31,13 +31,13 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct JsonBody {
     /// The body.
     pub value: Value,
-    /// Bytes that were read for it.
+    /// Size in bytes of the body that was read.
     pub bytes: usize,
     _memory: BodyMemory,
 }
 
 impl JsonBody {
-    /// A body that was not read from JSON, with its size and its share of the memory budget.
+    /// A body that was converted to JSON, with its size and its share of the memory budget.
     pub(super) fn new(value: Value, bytes: usize, memory: BodyMemory) -> Self {
         Self {
             value,
@@ -57,8 +57,8 @@ pub struct JsonBytes {
 /// Reads and parses a JSON body of at most `limit` bytes. A missing content type means JSON.
 ///
 /// # Errors
-/// 400 for another content type, invalid UTF-8 or JSON, nesting that is too deep, too many values, or a body that comes too slowly;
-/// 413 over the limit; 503 if the memory budget is used up.
+/// 400 for another content type, invalid UTF-8 or JSON, nesting that is too deep, too many values, or a body that is sent too slowly; 413 over the
+/// limit; 503 if the memory budget is used up.
 pub async fn read_json(
     headers: &HeaderMap,
     body: Body,
@@ -106,7 +106,7 @@ pub async fn read_bytes(
     Ok(JsonBytes { bytes, memory })
 }
 
-/// Checks that a body is text whose tree may be built.
+/// Checks that a body is text, and that its parsed form is within the limits.
 fn check_text(bytes: &[u8]) -> Result<json_scan::JsonSize, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         if bytes.starts_with(GZIP_MAGIC) {
@@ -148,7 +148,7 @@ pub async fn skip(headers: &HeaderMap, mut body: Body, limit: usize) -> Result<(
     Err(too_large(limit))
 }
 
-/// 400 for a compressed body.
+/// Rejects a compressed body with 400.
 pub(super) fn check_content_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     let Some(value) = headers.get(header::CONTENT_ENCODING) else {
         return Ok(());
@@ -190,8 +190,8 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ApiError> {
     )))
 }
 
-/// Reads a body of at most `limit` bytes. Memory of the budget is taken as bytes arrive, up to twice of what is there. The buffer
-/// has the declared size at once: pages that nothing was written to are no memory, and one that grows is copied again and again.
+/// Reads a body of at most `limit` bytes. Memory of the budget is acquired as bytes are received, up to twice their number. The buffer is allocated
+/// with the declared size: pages that were not written to use no memory, and a growing buffer would be copied several times.
 async fn collect_body(
     mut body: Body,
     limit: usize,
@@ -252,10 +252,9 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
-/// Reads and drops the rest of a rejected body: a client that is still sending would otherwise see a reset connection
-/// instead of the response.
+/// Reads and drops the rest of a rejected body: otherwise a client that is still sending would see a reset connection instead of the response.
 ///
-/// The response does not wait for that: it is sent while the client is still sending.
+/// The response does not wait for this: it is sent while the client is still sending.
 pub fn drain(mut body: Body) {
     let reading = async move {
         let mut left = MAX_DRAINED;
@@ -267,13 +266,13 @@ pub fn drain(mut body: Body) {
             }
         }
     };
-    // Too slow or too long: the connection is closed, and the client may or may not see why.
+    // If the body is too slow or too long, the connection is closed, and the client may or may not receive the response.
     spawn_detached(async move {
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, reading).await;
     });
 }
 
-/// Drains a body of which nothing was read, unless the client waits for `100 Continue`: it has sent nothing yet.
+/// Drains a body of which nothing was read, unless the client waits for `100 Continue`: then it has sent nothing yet.
 pub fn drain_unread(headers: &HeaderMap, body: Body) {
     let waits = headers
         .get(header::EXPECT)
@@ -371,7 +370,7 @@ mod tests {
                 ada,
             )
         };
-        // Announced, these would take thirty times the budget.
+        // The declared sizes add up to thirty times the budget.
         let waiting = futures_util::future::join_all((0..64).map(|_| stalled()));
         let honest = async {
             tokio::task::yield_now().await;

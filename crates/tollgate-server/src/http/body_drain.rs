@@ -1,9 +1,9 @@
-//! Reads and drops what is left of a request's body when its response is ready (rejections by key, balance or path come
-//! before the body was read), so that the connection can be used again.
+//! Reads and drops what is left of a request's body when its response is ready (a request may be rejected because of its key, balance or path before
+//! its body is read), so that the connection can be used again.
 //!
-//! A connection with half a request on it must be closed, and a client that is still sending would see a broken connection
-//! instead of a response. So the response is sent at once and the rest is read and dropped meanwhile; if that is much, the response
-//! says `connection: close`.
+//! A connection on which a part of a request is unread must be closed, and a client that is still sending would see a broken connection instead of a
+//! response. So the response is sent at once, and the rest is read and dropped at the same time; if the rest is large, the response has `connection:
+//! close`.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,8 +26,8 @@ const MAX_REUSED: u64 = 1024 * 1024;
 pub(super) struct UnreadBody(Arc<Mutex<Option<Body>>>);
 
 impl UnreadBody {
-    /// Watches the request's body. `None` for a request without a body, for HTTP/2 (streams end by themselves), and for
-    /// `Expect: 100-continue` (the client has sent no body yet).
+    /// Watches the request's body. `None` for a request without a body, for HTTP/2 (a stream ends by itself), and for `Expect: 100-continue` (the
+    /// client has sent no body yet).
     pub(super) fn watch<B>(request: Request<B>) -> (Option<Self>, Request<Body>)
     where
         B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
@@ -47,8 +47,7 @@ impl UnreadBody {
         (Some(unread), request)
     }
 
-    /// Reads and drops the unread rest while the response is sent; if it is large, the response says that the connection
-    /// closes.
+    /// Reads and drops the unread rest while the response is sent; if the rest is large, sets `connection: close` on the response.
     pub(super) fn drain(&self, response: &mut Response) {
         let Some(rest) = self.lock().take() else {
             return;

@@ -1,5 +1,5 @@
-//! The memory budget of large request bodies: shared by the process, with a share for each user, so that one user's bodies leave
-//! room for the others'.
+//! The memory budget of large request bodies: shared by the process, with a share for each user, so that the bodies of one user leave memory for
+//! those of others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -13,11 +13,11 @@ use tollgate_core::{ApiError, ErrorKind};
 pub const MAX_BODY_WITH_FILES: usize = 64 * 1_048_576;
 /// Bytes that one permit stands for.
 const BYTES_PER_PERMIT: usize = 64 * 1024;
-/// The least share of a user: a body of the largest size, and what it takes when it is parsed.
+/// The smallest share of a user: a body of the largest size, and the memory that parsing it needs.
 const MIN_USER_SHARE: usize = 2 * MAX_BODY_WITH_FILES + 8 * 1_048_576;
 /// How long a body waits for memory.
 const MEMORY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Users whose shares are remembered before those that hold nothing are forgotten.
+/// Users whose shares are remembered; if there are more, users without a body in flight are removed.
 const MAX_IDLE_USERS: usize = 1024;
 
 /// The memory budget of large bodies in flight.
@@ -31,8 +31,8 @@ struct Shares {
 }
 
 impl BodyBudget {
-    /// A budget of `megabytes` (of 1048576 bytes), at least what one body of [`MAX_BODY_WITH_FILES`] takes. A user's share is half
-    /// of it, but at least one such body.
+    /// A budget of `megabytes` (of 1048576 bytes), at least what one body of [`MAX_BODY_WITH_FILES`] needs. A user's share is half of it, but enough
+    /// for one such body.
     pub fn new(megabytes: usize) -> Self {
         let bytes = (megabytes * 1_048_576).max(MIN_USER_SHARE);
         let share = (bytes / 2).max(MIN_USER_SHARE);
@@ -74,14 +74,14 @@ pub struct UserBudget<'a> {
     user_id: &'a str,
 }
 
-/// The memory that one body holds of its user's share and of the budget, until it is dropped.
+/// The memory that one body uses of its user's share and of the budget, until it is dropped.
 #[derive(Default)]
 pub struct BodyMemory {
     permits: Option<[OwnedSemaphorePermit; 2]>,
 }
 
 impl BodyMemory {
-    /// Takes what is missing to `bytes`, after a wait of up to 5 seconds.
+    /// Acquires the memory that is missing to hold `bytes`; waits up to 5 seconds.
     ///
     /// # Errors
     /// 503 if the user's share or the budget is still used up then.

@@ -1,23 +1,23 @@
-//! How slowly a request body may arrive.
+//! The minimum rate at which a request body must be received.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-/// How long a body may deliver no byte.
+/// The longest time without a byte.
 const STALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a body may take in all, before its rate counts.
+/// The time before the rate is checked.
 const GRACE: Duration = Duration::from_secs(30);
-/// Bytes per second that a body must reach after that, on average.
+/// The average rate in bytes per second that a body must reach after that.
 const MIN_RATE: u32 = 16 * 1024;
 
-/// The pace of one body.
+/// The rate of one body.
 pub(super) struct BodyPace {
     started_at: Instant,
     received: usize,
 }
 
-/// Why a body is not read any further.
+/// Why a body is not read further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum TooSlow {
     #[error("the body did not come: nothing for 30 seconds")]
@@ -36,7 +36,7 @@ impl BodyPace {
         }
     }
 
-    /// Waits for the next piece as long as the pace allows.
+    /// Waits for the next piece as long as the limits allow.
     pub(super) async fn wait<T>(&self, next: impl Future<Output = T>) -> Result<T, TooSlow> {
         let stall = Instant::now() + STALL_TIMEOUT;
         let received = u32::try_from(self.received).unwrap_or(u32::MAX);
@@ -49,7 +49,7 @@ impl BodyPace {
         })
     }
 
-    /// Counts bytes that arrived.
+    /// Counts bytes that were received.
     pub(super) fn add(&mut self, bytes: usize) {
         self.received += bytes;
     }
@@ -59,7 +59,7 @@ impl BodyPace {
 mod tests {
     use super::*;
 
-    /// How long a body of `pieces` pieces of `bytes` bytes every `pause` seconds is read, in seconds, and why it ended.
+    /// How long a body of `pieces` pieces of `bytes` bytes, one every `pause` seconds, is read, in seconds, and why reading ended.
     async fn read(pieces: usize, bytes: usize, pause: u64) -> (u64, Option<TooSlow>) {
         let mut pace = BodyPace::start();
         for _ in 0..pieces {

@@ -1,4 +1,4 @@
-//! The client's address behind proxies: `x-forwarded-for` is believed of the operator's own proxies only.
+//! The client's address behind proxies: `x-forwarded-for` is used only if it is from the operator's own proxies.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -7,8 +7,8 @@ use ipnet::IpNet;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address of the client's end of a connection, in the extensions of a request that goes through the router. With the PROXY
-/// protocol it is the one that the proxy reports.
+/// The address of the client's end of a connection, as an extension of requests that the router handles. With the PROXY protocol it is the address
+/// that the proxy reports.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub SocketAddr);
 
@@ -18,8 +18,8 @@ pub fn is_in(address: IpAddr, networks: &[IpNet]) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// The address of the client behind `peer`: the last one in `x-forwarded-for` that is none of `trusted_proxies`, if the peer itself is
-/// one of them. Everything before that address is the client's own text.
+/// The address of the client behind `peer`: the last address in `x-forwarded-for` that is not in `trusted_proxies`, if the peer itself is in them.
+/// Everything before that address was written by the client and is ignored.
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> IpAddr {
     let mut client = peer.to_canonical();
     if !is_in(client, trusted_proxies) {
@@ -75,7 +75,7 @@ mod tests {
             ("10.0.0.1", vec!["6.6.6.6, unknown, 10.2.2.2"], "10.2.2.2"),
             ("10.0.0.1", vec![""], "10.0.0.1"),
             ("10.0.0.1", vec![], "10.0.0.1"),
-            // Whoever is no proxy of ours can write what it likes.
+            // A client that is not a trusted proxy can write any address.
             ("198.51.100.1", vec!["203.0.113.7"], "198.51.100.1"),
             ("127.0.0.1", vec!["203.0.113.7"], "127.0.0.1"),
         ] {

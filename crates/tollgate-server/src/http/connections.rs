@@ -1,5 +1,4 @@
-//! Who may have how many connections: all clients together, each client address, and a reserve for health checks and
-//! operators.
+//! Limits on connections: of all clients together, and of each client address, with a reserve for health checks and operators.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -22,13 +21,13 @@ use tollgate_core::{ApiError, ErrorKind};
 use super::client_address::is_in;
 use super::reply::ErrorResponse;
 
-/// How long a client may read nothing of a response.
+/// How long a response may wait because the client reads none of it.
 pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Connections beyond the maximum, on which only health checks and operators are served.
+/// Connections beyond the maximum, which serve only health checks and operators.
 const RESERVED: usize = 32;
-/// Connections over the limit of their address that are told so at the same time; further ones are only closed.
+/// Connections over the limit of their address that get an error response at the same time; further ones are closed without one.
 const REJECTED: usize = 64;
-/// Seconds after which a rejected client should try again.
+/// The `retry-after`, in seconds, for a rejected client.
 const RETRY_AFTER_S: u32 = 1;
 
 /// The permits of connections.
@@ -41,22 +40,22 @@ pub(super) struct ConnectionLimits {
     open: Arc<Mutex<HashMap<IpAddr, usize>>>,
 }
 
-/// The right to a connection, until it is dropped.
+/// Permission for a connection, until it is dropped.
 pub(super) struct ConnectionPermit {
-    /// What is served on the connection.
+    /// Which requests are served on the connection.
     pub(super) access: Access,
     _permit: OwnedSemaphorePermit,
     _address: Option<AddressPermit>,
 }
 
-/// What is served on a connection.
+/// Which requests are served on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
-    /// Everything.
+    /// All requests.
     Full,
-    /// Health checks and operators' endpoints: all other connections are in use.
+    /// Only those to health checks and operators' endpoints, because all other connections are in use.
     Operators,
-    /// Nothing: the client address has too many connections.
+    /// None: the client address has too many connections.
     Rejected,
 }
 
@@ -82,7 +81,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// The permit of a connection from `address` that has just been accepted. `None` if it can only be closed.
+    /// The permit of a connection from `address` that has just been accepted. `None` if it must be closed without a response.
     pub(super) fn admit(&self, address: IpAddr) -> Option<ConnectionPermit> {
         let (access, permits, address) = match self.count(address) {
             Err(()) => (Access::Rejected, &self.rejected, None),
@@ -98,7 +97,7 @@ impl ConnectionLimits {
         })
     }
 
-    /// The permit of a proxy's connection as one of its client at `address`.
+    /// Converts the permit of a proxy's connection to one of its client at `address`.
     pub(super) fn for_client(&self, permit: ConnectionPermit, address: IpAddr) -> ConnectionPermit {
         match self.count(address) {
             Ok(counted) => ConnectionPermit {
@@ -112,7 +111,7 @@ impl ConnectionLimits {
         }
     }
 
-    /// Counts a connection of an address: `Ok(None)` for one without a limit, an error for one that is at its limit.
+    /// Counts a connection of an address: `Ok(None)` if the address has no limit, an error if it is at its limit.
     fn count(&self, address: IpAddr) -> Result<Option<AddressPermit>, ()> {
         let address = address.to_canonical();
         let is_trusted = is_in(address, &self.trusted_proxies);
@@ -133,7 +132,7 @@ impl ConnectionLimits {
     }
 }
 
-/// What counts as one client: an IPv4 address, or the /64 network of an IPv6 address, all of which one client can have.
+/// The addresses that count as one client: an IPv4 address, or the /64 network of an IPv6 address, because one client can use all of it.
 fn client_network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
@@ -144,7 +143,7 @@ fn client_network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// One connection in the count of its address.
+/// A connection that is included in the count of its address.
 struct AddressPermit {
     address: IpAddr,
     open: Arc<Mutex<HashMap<IpAddr, usize>>>,
@@ -166,14 +165,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many connections may be open with `descriptors` file descriptors: a quarter is kept for providers and files.
+/// How many connections may be open if the process may open `descriptors` file descriptors: a quarter is reserved for providers and files.
 pub fn max_within_descriptors(configured: usize, descriptors: u64) -> usize {
     let descriptors = usize::try_from(descriptors).unwrap_or(usize::MAX);
     let available = descriptors - descriptors / 4;
     configured.min(available.saturating_sub(RESERVED + REJECTED).max(1))
 }
 
-/// A service that serves what the connection's permit allows.
+/// A service that serves the requests which the connection's permit allows.
 #[derive(Clone)]
 pub(super) struct PermittedService<S> {
     pub(super) access: Access,
@@ -223,7 +222,7 @@ fn is_for_operators(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/metrics") || path.starts_with("/admin")
 }
 
-/// Drives a connection; when `closing` fires, it takes no new requests and ends after those in flight.
+/// Runs a connection; when `closing` fires, it accepts no new requests and ends after those in flight.
 pub(super) async fn close_gracefully<C: GracefulConnection>(
     mut connection: Pin<&mut C>,
     closing: impl Future<Output = ()>,
@@ -236,7 +235,7 @@ pub(super) async fn close_gracefully<C: GracefulConnection>(
     connection.await
 }
 
-/// An error here is the client's: it went away, was too slow, or does not speak HTTP.
+/// Logs the error of a connection. Its cause is the client, which left, was too slow, or does not use HTTP.
 pub(super) fn log_end(error: &hyper::Error) {
     tracing::debug!(error = %error, "a connection ended with an error");
 }

@@ -1,14 +1,14 @@
-//! Store errors as clients see them: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
+//! Converts store errors to errors of the client API: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
 //! balance, quota or budget that does not cover a request, else 500.
 
 use tollgate_config::Currency;
 use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{BudgetOwner, BudgetPeriod, ExceededBudget, Rejection, StoreError};
 
-/// Seconds after which a request that needs storage is worth another try.
+/// The `retry-after`, in seconds, for a request that needs storage.
 pub const STORAGE_RETRY_S: u32 = 5;
 
-/// The client's error for an error of the store. The details go to the log.
+/// The error response for an error of the store. The details are logged.
 pub fn from_store(error: StoreError) -> ApiError {
     match error {
         StoreError::Unavailable(why) => {
@@ -36,7 +36,7 @@ pub fn from_store(error: StoreError) -> ApiError {
     }
 }
 
-/// The client's error if our own storage takes no writes. The details go to the log.
+/// The error response if the gateway's own storage accepts no writes. The details are logged.
 pub fn from_storage() -> ApiError {
     ApiError {
         retry_after: Some(STORAGE_RETRY_S),
@@ -47,7 +47,7 @@ pub fn from_storage() -> ApiError {
     }
 }
 
-/// The client's error for a hold of `needed` that the store rejected. `needed` is `None` if it is more than an amount can be.
+/// The error response for a hold of `needed` that the store rejected. `needed` is `None` if it is out of range for an amount.
 pub fn from_rejection(
     rejection: Rejection,
     needed: Option<Amount>,

@@ -1,7 +1,7 @@
-//! Forms with files (`multipart/form-data`), read piece by piece in bounded memory, whatever the client sends.
+//! Reads forms with files (`multipart/form-data`) piece by piece in bounded memory, whatever the client sends.
 //!
-//! `multer` reads on for as long as bytes are available, and looks for the end of a field's headers however far away it is.
-//! So it is given one piece at a time, and a bounded number of bytes between two results.
+//! `multer` continues to read as long as bytes are available, and searches for the end of a field's headers without a limit. So it receives one piece
+//! at a time, and a bounded number of bytes between two results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,16 +25,16 @@ pub struct Form<'a> {
     without_result: Arc<AtomicUsize>,
 }
 
-/// Why a form cannot be read.
+/// Why reading a form failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum FormError {
     /// The form is larger than allowed.
     TooLarge,
-    /// It is not a form, or is incomplete. One sentence for the client.
+    /// It is not a form, or it is incomplete. Contains one sentence for the client.
     Malformed(String),
 }
 
-/// Why no more of a body can be read.
+/// Why the body cannot be read further.
 #[derive(Debug, thiserror::Error)]
 enum BodyError {
     #[error(transparent)]
@@ -70,20 +70,20 @@ impl<'a> Form<'a> {
         })
     }
 
-    /// The next field, `None` after the last one. The field before must have been dropped.
+    /// Returns the next field, `None` after the last one. The previous field must have been dropped.
     pub async fn next_field(&mut self) -> Result<Option<Field<'a>>, FormError> {
         self.without_result.store(0, Ordering::Relaxed);
         self.parser.next_field().await.map_err(form_error)
     }
 
-    /// The next bytes of `field`, `None` at its end.
+    /// Returns the next bytes of `field`, `None` at its end.
     pub async fn next_chunk(&mut self, field: &mut Field<'_>) -> Result<Option<Bytes>, FormError> {
         self.without_result.store(0, Ordering::Relaxed);
         field.chunk().await.map_err(form_error)
     }
 }
 
-/// The body's bytes, as they arrive. `without_result` counts those since the parser's last result.
+/// The body as a stream of bytes. `without_result` counts the bytes since the parser's last result.
 fn body_stream<'a>(
     body: &'a mut Body,
     without_result: Arc<AtomicUsize>,
@@ -91,7 +91,7 @@ fn body_stream<'a>(
     stream::unfold(
         (body, without_result, BodyPace::start()),
         |(body, without_result, mut pace)| async move {
-            // Pending once before each piece: the parser then handles what it has before it reads on.
+            // The stream is pending once before each piece, so that the parser handles the bytes that it has before it reads more.
             tokio::task::yield_now().await;
             loop {
                 let piece = match pace.wait(body.frame()).await {
@@ -100,7 +100,7 @@ fn body_stream<'a>(
                     Ok(Some(Err(_))) => Err(BodyError::Truncated),
                     Ok(Some(Ok(frame))) => match frame.into_data() {
                         Ok(data) => Ok(data),
-                        // Trailers are nothing to a form.
+                        // Trailers have no meaning in a form.
                         Err(_) => continue,
                     },
                 };
@@ -135,7 +135,7 @@ mod tests {
 
     const TYPE: &str = "multipart/form-data; boundary=XX-1";
 
-    /// Name, file name and content of every field, or the error.
+    /// Returns name, file name and content of every field, or the error.
     async fn fields(
         content_type: &str,
         body: &[u8],

@@ -1,4 +1,4 @@
-//! Turns a multipart form into the equivalent JSON body, for endpoints that accept both.
+//! Converts a multipart form to the equivalent JSON body, for endpoints that accept both.
 
 use std::io::Cursor;
 
@@ -57,7 +57,7 @@ pub async fn read_json_or_form(
     Ok(JsonBody::new(Value::Object(fields), bytes, memory))
 }
 
-/// The fields of a form, and how many bytes they have.
+/// Reads the fields of a form; also returns their size in bytes.
 async fn read_fields(
     headers: &HeaderMap,
     body: &mut Body,
@@ -77,7 +77,7 @@ async fn read_fields(
         while let Some(chunk) = form.next_chunk(&mut field).await.map_err(form_error)? {
             bytes.extend_from_slice(&chunk);
             len += chunk.len();
-            // Memory is taken as bytes arrive; files take a third more again as base64.
+            // Memory is acquired as bytes are received; files need a third more as base64.
             if len > planned {
                 planned = 2 * len;
                 memory.grow_to(planned, budget).await?;

@@ -1,8 +1,8 @@
-//! HTTP/2 streams: which of them are open, and the end of those whose client reads nothing.
+//! HTTP/2 streams: counts the open ones, and ends those whose client reads nothing.
 //!
-//! The write timeout of a connection cannot see a stream whose flow-control window stays closed, because other streams and pings
-//! go on. A stream's task takes the next piece of its body only when the last one has been handed to the connection, so
-//! the time since the last piece tells how long the window has been closed.
+//! The write timeout of a connection does not apply to a stream whose flow-control window stays closed while other streams and pings continue. A
+//! stream's task takes the next piece of its body only after the previous one was handed to the connection, so the time since the last piece shows
+//! how long the window has been closed.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -33,8 +33,8 @@ const MAX_STREAMS: u32 = 128;
 const PING: Duration = Duration::from_secs(20);
 /// Largest headers of a request, in bytes, when they are decoded.
 const MAX_HEADERS: u32 = 32 * 1024;
-/// Streams that a client may reset before they were accepted, and resets that it may provoke, before the connection is closed
-/// (rapid reset, CVE-2023-44487).
+/// Streams that a client may reset before they are accepted, and resets that it may cause, before the connection is closed (rapid reset,
+/// CVE-2023-44487).
 const MAX_PENDING_RESETS: usize = 20;
 const MAX_PROVOKED_RESETS: usize = 256;
 /// Bytes of one stream that wait to be sent; also the largest piece of a body.
@@ -125,7 +125,7 @@ where
     }
 }
 
-/// A stream in the count of its connection.
+/// A stream that is included in the count of its connection.
 struct OpenStream(Arc<Streams>);
 
 impl Drop for OpenStream {
@@ -136,11 +136,11 @@ impl Drop for OpenStream {
 }
 
 tokio::task_local! {
-    /// When the last piece of the running stream's body was taken, if it may still wait for the window.
+    /// When the running stream's last piece of body was taken, if that piece may still wait for the window.
     static SENT_AT: Cell<Option<Instant>>;
 }
 
-/// A stream, which is reset if its window stays closed for [`WRITE_TIMEOUT`].
+/// A stream's task; it is reset if its window stays closed for [`WRITE_TIMEOUT`].
 struct StreamTask<F> {
     stream: Pin<Box<F>>,
     sent_at: Option<Instant>,
@@ -173,7 +173,7 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
     }
 }
 
-/// A response's body in pieces that are small enough to tell a slow client from one that reads nothing.
+/// A response's body in small pieces, so that a slow client can be distinguished from one that reads nothing.
 pub(super) struct StreamBody {
     body: Body,
     left: Bytes,

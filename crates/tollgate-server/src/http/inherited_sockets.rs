@@ -1,4 +1,4 @@
-//! Listening sockets that the service manager passes on, which stay open while the gateway restarts
+//! Listening sockets that the service manager passes to the process; they stay open while the gateway restarts
 //! (<https://www.freedesktop.org/software/systemd/man/latest/sd_listen_fds.html>).
 
 use std::env;
@@ -6,19 +6,19 @@ use std::net::TcpListener;
 
 use listenfd::ListenFd;
 
-/// Names that a unit can give a socket (`FileDescriptorName=`) to say which listener it is for.
+/// Names that a unit can give to a socket (`FileDescriptorName=`) to select the listener that uses it.
 const METRICS: &str = "metrics";
 const ADMIN: &str = "admin";
 
 /// The sockets of `LISTEN_FDS`.
 pub struct InheritedSockets {
     sockets: ListenFd,
-    /// The name of each; `None` if it was taken.
+    /// The name of each socket; `None` if the socket was taken.
     names: Vec<Option<String>>,
 }
 
 impl InheritedSockets {
-    /// Those that `LISTEN_FDS` counts, if `LISTEN_PID` is this process, under the names of `LISTEN_FDNAMES`.
+    /// The sockets that `LISTEN_FDS` counts, if `LISTEN_PID` is this process, with the names in `LISTEN_FDNAMES`.
     pub fn from_env() -> Self {
         let sockets = ListenFd::from_env();
         let names = env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -28,16 +28,16 @@ impl InheritedSockets {
         }
     }
 
-    /// The socket in place of `listen`: the first one that is not named for another listener. `None` if there is none.
+    /// Takes the socket that replaces `listen`: the first one that is not named for another listener. `None` if there is none.
     ///
     /// # Errors
-    /// A sentence for the operator: it is no TCP socket that listens.
+    /// A sentence for the operator if it is not a listening TCP socket.
     pub fn take(&mut self) -> Result<Option<TcpListener>, String> {
         let found = next_unnamed(&self.names);
         self.take_at(found)
     }
 
-    /// The socket in place of `metrics.listen`: the one with that name, else the next that is not named for another listener.
+    /// Takes the socket that replaces `metrics.listen`: the one with that name, else the next that is not named for another listener.
     ///
     /// # Errors
     /// As [`InheritedSockets::take`].
@@ -46,7 +46,7 @@ impl InheritedSockets {
         self.take_at(found)
     }
 
-    /// The socket in place of `admin.listen`: the one with that name.
+    /// Takes the socket that replaces `admin.listen`: the one with that name.
     ///
     /// # Errors
     /// As [`InheritedSockets::take`].
@@ -65,7 +65,7 @@ impl InheritedSockets {
     }
 }
 
-/// The names of `count` sockets from a list separated by colons; empty where the list is too short.
+/// The names of `count` sockets from a list separated by colons; empty if the list is too short.
 fn name_sockets(count: usize, list: &str) -> Vec<Option<String>> {
     let mut names = list.split(':');
     let name = |_| Some(names.next().unwrap_or_default().to_owned());
@@ -76,7 +76,7 @@ fn position(names: &[Option<String>], name: &str) -> Option<usize> {
     names.iter().position(|of| of.as_deref() == Some(name))
 }
 
-/// The first socket that was not taken and has none of our names: systemd names sockets after their unit.
+/// The first socket that was not taken and is not named for a listener: by default systemd names sockets after their unit.
 fn next_unnamed(names: &[Option<String>]) -> Option<usize> {
     let is_unnamed = |name: &Option<String>| {
         let name = name.as_deref();

@@ -1,4 +1,4 @@
-//! One pass over JSON text before it is parsed: how deep it is nested, and how much memory its tree takes.
+//! Scans JSON text once before it is parsed: computes its nesting depth, and the memory that its parsed form needs.
 
 use tollgate_core::ApiError;
 
@@ -7,11 +7,11 @@ const MAX_DEPTH: usize = 64;
 /// Most values (members, elements, arrays and objects) in one body, and most objects among them.
 const MAX_VALUES: usize = 500_000;
 const MAX_OBJECTS: usize = 100_000;
-/// Bytes that a parsed value takes, with the spare room of the list that it is in; what an object takes beyond that.
+/// Bytes that a parsed value needs, including the unused capacity of its list; bytes that an object needs in addition.
 const BYTES_PER_VALUE: usize = 160;
 const BYTES_PER_OBJECT: usize = 480;
 
-/// How much there is in a JSON text.
+/// The size of a JSON text's parsed form.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct JsonSize {
     values: usize,
@@ -25,15 +25,15 @@ impl JsonSize {
     }
 }
 
-/// Counts what a text holds; whether it is JSON is for the parser to say.
+/// Counts the values of a text; the parser checks later whether it is valid JSON.
 ///
 /// # Errors
-/// 400 if it is nested deeper than a parser may recurse, or holds more values than memory is planned for.
+/// 400 if it is nested too deeply for the parser's recursion, or has too many values for the memory that is planned.
 pub(super) fn scan(text: &str) -> Result<JsonSize, ApiError> {
     let mut rest = text.as_bytes();
     let mut depth = 0usize;
     let mut size = JsonSize::default();
-    // Most of a body is strings: they are skipped in one step.
+    // Most of a body is strings: each is skipped in one step.
     while let Some(&byte) = rest.first() {
         rest = &rest[1..];
         match byte {
@@ -64,7 +64,7 @@ pub(super) fn scan(text: &str) -> Result<JsonSize, ApiError> {
     Ok(size)
 }
 
-/// The length of the rest of a string, its closing quote included; all of `text` if the quote is missing.
+/// The length of the rest of a string, including its closing quote; the length of `text` if the quote is missing.
 fn string_length(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at..]) {

@@ -1,4 +1,4 @@
-//! Work on large bodies, kept from holding up the event loop that serves everybody.
+//! Runs work on large bodies outside the event loop, so that it does not delay other requests.
 
 use std::sync::LazyLock;
 
@@ -6,16 +6,16 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tollgate_core::ApiError;
 
-/// From how many bytes on a body is worked on beside the event loop: what is smaller takes less than a millisecond.
+/// From this many bytes on, work on a body runs outside the event loop: work on a smaller body takes less than a millisecond.
 pub const LARGE: usize = 256 * 1024;
 
-/// As many large bodies are parsed at once as there are processors.
+/// At most as many large bodies are parsed at the same time as there are processors.
 static PARSERS: LazyLock<Semaphore> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism();
     Semaphore::new(processors.map_or(1, usize::from))
 });
 
-/// Does `work` on a body of `bytes` bytes, on another thread if it is large.
+/// Runs `work` on a body of `bytes` bytes, on another thread if the body is large.
 ///
 /// # Errors
 /// 500 if the work panics.
@@ -31,7 +31,7 @@ pub(super) async fn run<T: Send + 'static>(
     outcome.map_err(|_| ApiError::internal())
 }
 
-/// Does `work` on a body of `bytes` bytes; if it is large, the other tasks of this thread move to another one first.
+/// Runs `work` on a body of `bytes` bytes; if it is large, the other tasks of this thread are moved to another thread first.
 pub fn run_in_place<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     let can_move = || Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread;
     if bytes >= LARGE && can_move() {

@@ -1,4 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: the client's address, which a proxy for TCP sends before the client's first byte
+//! The PROXY protocol, versions 1 and 2: a TCP proxy sends the client's address before the client's first byte
 //! (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
 
 use std::io;
@@ -8,11 +8,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// The first bytes of a header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Bytes of the longest header of version 1, with its line end.
+/// Bytes of the longest header of version 1, including its line end.
 const MAX_LINE: usize = 107;
-/// Bytes of addresses and extensions that a header of version 2 may have.
+/// Bytes of addresses and extensions that a header of version 2 may have, at most.
 const MAX_V2: usize = 4_096;
-/// In version 2, high half of the 13th byte: the version; its low half: who opened the connection.
+/// In version 2, the high half of the 13th byte is the version; the low half states whether the proxy itself opened the connection.
 const VERSION_2: u8 = 0x20;
 const LOCAL: u8 = 0;
 const PROXIED: u8 = 1;
@@ -20,11 +20,11 @@ const PROXIED: u8 = 1;
 const INET: u8 = 1;
 const INET6: u8 = 2;
 
-/// Reads the header at the start of a connection, and not one byte more. `None` if the proxy reports no address: it checks the
-/// gateway's health, or does not know the client's.
+/// Reads the header at the start of a connection, without reading any byte after it. `None` if the proxy reports no address: it checks the gateway's
+/// health, or does not know the client's address.
 ///
 /// # Errors
-/// `InvalidData` for anything but a header; what reading fails with.
+/// `InvalidData` for anything that is not a header; errors of reading.
 pub(super) async fn read_header(
     stream: &mut (impl AsyncRead + Unpin),
 ) -> io::Result<Option<SocketAddr>> {
@@ -105,7 +105,7 @@ async fn read_v2(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Soc
         .ok_or_else(|| invalid("a PROXY header of version 2 is too short for its addresses"))
 }
 
-/// Two addresses, then two ports; the source comes first.
+/// Parses two addresses, then two ports; the source comes first.
 fn inet_source(bytes: &[u8]) -> Option<SocketAddr> {
     let address: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
     let port: [u8; 2] = bytes.get(8..12)?.get(..2)?.try_into().ok()?;
@@ -130,7 +130,7 @@ mod tests {
 
     const REST: &[u8] = b"GET / HTTP/1.1";
 
-    /// The address in a header before [`REST`], of which nothing may be read. `Err` if the header is rejected.
+    /// Reads a header that is followed by [`REST`], checks that no byte of that was read, and returns the address. `Err` if the header is rejected.
     async fn source(header: &[u8]) -> Result<Option<String>, ()> {
         let bytes = [header, REST].concat();
         let mut stream = bytes.as_slice();

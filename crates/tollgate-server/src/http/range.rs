@@ -12,11 +12,12 @@ pub enum FilePart {
         /// The last byte, below the file's length.
         last: u64,
     },
-    /// Nothing of the file: 416.
+    /// The range has no byte of the file: 416.
     OutOfRange,
 }
 
-/// Parses the `Range` of a request for a file of `len` bytes. An invalid one, and several ranges at once, mean the complete file (RFC 9110, 14.2).
+/// Parses the `Range` of a request for a file of `len` bytes. If it is invalid, or has several ranges, the complete file is returned (RFC 9110,
+/// 14.2).
 pub fn parse_range(range: &str, len: u64) -> FilePart {
     let Some((unit, range)) = range.split_once('=') else {
         return FilePart::All;
@@ -51,7 +52,7 @@ fn is_range_end(text: &str) -> bool {
     text.is_empty() || parse_position(text).is_some()
 }
 
-/// A number that consists of digits only; a number that is too large becomes the largest.
+/// Parses a number that consists of digits only; a number that is too large becomes the largest.
 fn parse_position(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))

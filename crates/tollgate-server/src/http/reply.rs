@@ -1,4 +1,4 @@
-//! Responses: JSON bodies, and the error envelopes of the endpoints outside of chat.
+//! Responses: JSON bodies, and the error envelopes of endpoints that are not chat.
 
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;

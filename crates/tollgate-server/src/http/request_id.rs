@@ -1,4 +1,4 @@
-//! The id of a request, and the trace that it belongs to.
+//! The id of a request, and its trace.
 
 use http::{HeaderName, HeaderValue};
 use tollgate_core::id;
@@ -11,7 +11,7 @@ pub(super) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-i
 /// Longest id, in bytes, that is accepted from a client.
 const MAX_REQUEST_ID: usize = 128;
 
-/// The request's id: the client's `x-request-id`, or a new one. On every response and in every log line.
+/// The request's id: the client's `x-request-id`, or a new one. It is on every response and in every log line.
 #[derive(Debug, Clone)]
 pub struct RequestId {
     pub(super) text: HeaderValue,
@@ -30,7 +30,7 @@ impl RequestId {
         self.trace
     }
 
-    /// The `tracestate` beside it. `None` if the caller sent none.
+    /// The request's `tracestate`. `None` if the caller sent none.
     pub fn trace_state(&self) -> Option<&TraceState> {
         self.trace_state.as_ref()
     }
@@ -41,7 +41,7 @@ impl RequestId {
             .headers()
             .get(X_REQUEST_ID)
             .filter(|v| is_acceptable_id(v.as_bytes()));
-        // A copy: the original keeps the whole buffer that the request's head was read into.
+        // A copy: the original would keep the complete buffer of the request's head in memory.
         let from_client = from_client.and_then(|v| HeaderValue::from_bytes(v.as_bytes()).ok());
         let generate =
             || HeaderValue::from_str(&id::request_id()).unwrap_or(HeaderValue::from_static("none"));

@@ -1,5 +1,5 @@
-//! What is found out about a request on its way, for its log line and headers. The line is written when nothing works on the
-//! request any more: after the end of a stream, and after its charge.
+//! Collects facts about a request while it is handled, for its log line and headers. The line is written when no work on the request is left: after
+//! the end of a stream, and after its charge.
 
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
@@ -30,9 +30,9 @@ struct Notes {
 /// A chat that was recorded.
 #[derive(Debug)]
 pub struct SettledChat {
-    /// The request.
+    /// The chat's request.
     pub chat: Arc<NewChat>,
-    /// Its end.
+    /// The chat's end.
     pub end: Arc<ChatEnd>,
     /// Attempts that failed.
     pub failed_attempts: u32,
@@ -44,52 +44,53 @@ pub struct SettledChat {
 #[derive(Debug)]
 pub(super) struct ResponseNotes {
     pub(super) method: Method,
-    /// The path. Not the request's URI, which keeps the whole buffer that its head was read into for as long as the response is sent.
+    /// The path. It is not the request's URI, because that would keep the complete buffer of the request's head in memory while the response is sent.
     pub(super) path: Box<str>,
     pub(super) request_id: RequestId,
     pub(super) client: Option<IpAddr>,
     pub(super) started: Instant,
     pub(super) status: u16,
-    /// Whether the request gets a line in the log.
+    /// Whether a log line is written for the request.
     pub(super) is_logged: bool,
-    /// From the request to the head of the response.
+    /// The time from the request to the head of the response.
     pub(super) elapsed: Duration,
 }
 
 impl RequestNotes {
-    /// Notes the API key that the request was authenticated with.
+    /// Sets the API key with which the request was authenticated.
     pub fn set_key(&self, key: &Arc<Key>) {
         let _ = self.0.key.set(Arc::clone(key));
     }
 
-    /// Notes what a chat was charged for.
+    /// Sets the charge of a chat.
     pub fn set_chat(&self, chat: SettledChat) {
         let _ = self.0.chat.set(chat);
     }
 
-    /// Notes the span of a request whose trace is sampled.
+    /// Sets the span of a request whose trace is sampled.
     pub(super) fn set_span(&self, span: RequestSpan) {
         let _ = self.0.span.set(Box::new(span));
     }
 
-    /// Has what a chat says recorded with its trace, if the API key wants it and the trace is sampled.
+    /// Enables recording of the chat's content with its trace, if the API key enables it and the trace is sampled.
     pub fn record_content(&self, key: &Key, content: impl FnOnce() -> ChatContent) {
         if let Some(span) = self.0.span.get().filter(|_| key.limits.trace_content) {
             span.set_content(content());
         }
     }
 
-    /// Records what the chat says. `None` if that is not recorded.
+    /// The recorder of the chat's content. `None` if the content is not recorded.
     pub fn content(&self) -> Option<Arc<ChatContent>> {
         self.0.span.get()?.content()
     }
 
-    /// An attempt at a chat begins. Returns what the provider gets of the trace; `None` if it is not sampled, or the channel passes none on.
+    /// Begins the span of an attempt at a chat. Returns the trace headers for the provider; `None` if the trace is not sampled, or the channel
+    /// forwards none.
     pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<TraceHeaders> {
         self.0.span.get()?.begin_attempt(channel, model)
     }
 
-    /// The attempt that began last has failed with this kind of error.
+    /// Ends the attempt that began last with this kind of error.
     pub fn fail_attempt(&self, error: &'static str) {
         if let Some(span) = self.0.span.get() {
             span.fail_attempt(error);
@@ -101,12 +102,12 @@ impl RequestNotes {
         self.0.span.get().map(|span| span.attempt_context())
     }
 
-    /// Notes the response: the request gets a line, a span or both.
+    /// Sets the response: a log line, a span or both are written for the request.
     pub(super) fn set_response(&self, response: ResponseNotes) {
         let _ = self.0.response.set(response);
     }
 
-    /// The key. `None` if the request brought none that is valid.
+    /// The key. `None` if the request has no valid key.
     pub(super) fn key(&self) -> Option<&Key> {
         self.0.key.get().map(Arc::as_ref)
     }

@@ -1,4 +1,4 @@
-//! The HTTP server: accepts connections within their limits, tells HTTP/1 from HTTP/2, sets time limits, drains at shutdown.
+//! The HTTP server: accepts connections within their limits, detects HTTP/1 or HTTP/2, applies timeouts, drains at shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -33,33 +33,33 @@ use super::proxy_protocol;
 use super::tls::{H2, ServerTls};
 use crate::spawn::spawn_detached;
 
-/// Connections of the admin listener at the same time; pages that show what happens keep theirs.
+/// Connections of the admin listener at the same time; pages with a live view keep theirs open.
 const MAX_ADMIN_CONNECTIONS: usize = 128;
-/// How many of them may be of one client address.
+/// How many of these connections one client address may have.
 const MAX_ADMIN_CONNECTIONS_OF_ADDRESS: usize = 64;
-/// How long a request's head may take, and how long a connection may be idle between two requests.
+/// Timeout for receiving a request's head, and for an idle connection between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(15);
-/// Bytes that a connection may buffer of what it reads.
+/// Bytes of received data that a connection may buffer.
 const READ_BUFFER: usize = 64 * 1024;
 /// Pause after `accept` failed (no file descriptors left), so that some can be freed.
 const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// How long a connection that is not served fully may last: its client is told why, or is a health check.
+/// The longest duration of a connection with restricted access: it is used to send an error, or for a health check.
 const MAX_RESTRICTED: Duration = Duration::from_secs(5);
-/// When draining: how long the next request of a connection is waited for, how long there must be no new connection before the
-/// address is given up, and how long that may take in all.
+/// When draining: how long to wait for the next request of a connection, the time without a new connection after which the socket is closed, and how
+/// long that may take in total.
 const DRAIN_HEAD_TIMEOUT: Duration = Duration::from_secs(1);
 const LAST_ACCEPT: Duration = Duration::from_millis(20);
 const MAX_LAST_ACCEPTS: Duration = Duration::from_millis(500);
 /// The first bytes of an HTTP/2 connection (RFC 9113, 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Interval of peeks at a preface that arrives in pieces.
+/// Interval of checks of a preface that is received in pieces.
 const PREFACE_PEEK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A bound address.
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
-    /// How many files the process may have open.
+    /// How many files the process may open.
     descriptors: u64,
     /// `None` for plain HTTP.
     tls: Option<ServerTls>,
@@ -90,16 +90,16 @@ pub struct Options {
     pub max_connections: usize,
     /// Connections of one client address at the same time.
     pub per_address: usize,
-    /// Networks whose connections are not limited by address.
+    /// Networks whose connections have no limit by address.
     pub trusted_proxies: Vec<IpNet>,
-    /// Whether connections of those begin with a header of the PROXY protocol.
+    /// Whether connections from those networks begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// How long requests in flight may go on when draining.
+    /// How long requests in flight may continue when draining.
     pub drain: Duration,
 }
 
 impl Options {
-    /// Those of the listener of the admin API, whose connections are counted apart: clients cannot take them up.
+    /// The limits of the admin API's listener, whose connections are counted separately: clients cannot use them up.
     pub fn for_admins(config: &Config) -> Self {
         let options = Self::from(config);
         Self {
@@ -109,7 +109,7 @@ impl Options {
         }
     }
 
-    /// Those of the listener for metrics and health checks, which only the operator can reach.
+    /// The limits of the listener for metrics and health checks, which only the operator can reach.
     pub fn for_operations(config: &Config) -> Self {
         Self {
             max_connections: 64,
@@ -132,10 +132,10 @@ impl From<&Config> for Options {
     }
 }
 
-/// Listens on `inherited` if there is such a socket, else binds `address`. Raises the limit of open files as far as the system allows.
+/// Listens on `inherited` if it is a socket, else binds `address`. Raises the limit of open files as far as the system allows.
 ///
 /// # Errors
-/// A sentence for the operator: the port is in use, or the address is not this machine's.
+/// A sentence for the operator if the port is in use, or the address is not one of this machine.
 pub async fn bind(
     address: &str,
     inherited: Option<std::net::TcpListener>,
@@ -169,12 +169,11 @@ pub async fn bind(
     })
 }
 
-/// Makes the service of a connection from a client's address. Behind a pointer: the server is compiled once for each service, not once
-/// for each listener.
+/// Returns the service for a connection from a client's address. Boxed: the server is compiled once for each service, not once for each listener.
 pub type ServiceOf<S> = Box<dyn Fn(PeerAddress) -> S + Send + Sync>;
 
-/// Serves until `drain` fires; then accepts what already waits, and returns when the requests in flight have ended, or
-/// after `options.drain`. `service_of` makes the service of a connection from the client's address.
+/// Serves until `drain` fires; then accepts connections that already wait, and returns when the requests in flight have ended, or after
+/// `options.drain`. `service_of` returns the service for a connection from the client's address.
 pub async fn serve<S>(
     listener: Listener,
     service_of: ServiceOf<S>,
@@ -211,7 +210,7 @@ pub async fn serve<S>(
             accepted = accept(&listener.socket, &server.limits) => server.start_connection(accepted).await,
         }
     }
-    // The system has accepted these for us: closing the socket would reset them.
+    // The system has already accepted these connections: closing the socket would reset them.
     let end = Instant::now() + MAX_LAST_ACCEPTS;
     while Instant::now() < end
         && let Ok(accepted) = timeout(LAST_ACCEPT, listener.socket.accept()).await
@@ -225,7 +224,7 @@ pub async fn serve<S>(
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct Server<S> {
     limits: ConnectionLimits,
     /// Networks whose connections begin with a header of the PROXY protocol.
@@ -255,7 +254,7 @@ where
         let Some(permit) = self.limits.admit(peer.ip()) else {
             return;
         };
-        // Responses are written at once: Nagle's algorithm would only delay them.
+        // Responses are sent at once: Nagle's algorithm would only delay them.
         let _ = stream.set_nodelay(true);
         if is_in(peer.ip(), &self.proxies) {
             let started = Arc::clone(self).start_proxied_connection(stream, peer, permit);
@@ -265,7 +264,7 @@ where
         }
     }
 
-    /// Reads the header with which a proxy begins a connection, then serves it as one of the client that the header names.
+    /// Reads the header with which a proxy begins a connection, then serves the connection as one of the client in the header.
     async fn start_proxied_connection(
         self: Arc<Self>,
         mut stream: TcpStream,
@@ -280,7 +279,7 @@ where
         let client = match in_time(header, &self.drain).await {
             None => return,
             Some(Some(client)) => client,
-            // What a proxy on this machine passes on is not from this machine.
+            // A connection that a proxy on this machine forwards does not count as one from this machine.
             Some(None) if proxy.ip().is_loopback() => (Ipv4Addr::UNSPECIFIED, 0).into(),
             Some(None) => proxy,
         };
@@ -288,14 +287,14 @@ where
         self.serve(stream, client, permit);
     }
 
-    /// Starts to serve a connection of the client at `peer`.
+    /// Serves a connection of the client at `peer`, in the background.
     fn serve(&self, stream: TcpStream, peer: SocketAddr, permit: ConnectionPermit) {
         let service = PermittedService {
             access: permit.access,
             service: (self.service_of)(PeerAddress(peer)),
         };
         let (http1, drain) = (self.http1.clone(), self.drain.clone());
-        // Two tasks, so that a plain connection needs no memory for TLS.
+        // Two kinds of tasks, so that a plain connection needs no memory for TLS.
         match self.tls.clone() {
             None => {
                 let served = serve_connection(http1, stream, service, drain);
@@ -309,7 +308,7 @@ where
     }
 }
 
-/// Serves a connection for as long as its permit allows.
+/// Serves a connection; if its permit restricts it, only for a limited time.
 async fn serve_permitted(served: impl Future<Output = ()>, permit: ConnectionPermit) {
     if permit.access == Access::Full {
         served.await;
@@ -319,7 +318,7 @@ async fn serve_permitted(served: impl Future<Output = ()>, permit: ConnectionPer
     drop(permit);
 }
 
-/// Whether the client took back the connection before it was accepted.
+/// Whether the client closed the connection before it was accepted.
 fn is_of_the_client(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -351,7 +350,7 @@ async fn serve_connection<S>(
     serve_protocol(http1, protocol, stream, service, drain).await;
 }
 
-/// [`serve_connection`] over TLS: the handshake says which protocol the client speaks.
+/// [`serve_connection`] over TLS: the handshake selects the protocol.
 async fn serve_tls_connection<S>(
     http1: http1::Builder,
     tls: ServerTls,
@@ -377,7 +376,8 @@ async fn serve_tls_connection<S>(
     serve_protocol(http1, protocol, stream, service, drain).await;
 }
 
-/// What a client's first bytes say. `None` if they do not come within the time of a request's head, or in time for a drain.
+/// The result of a client's first bytes. `None` if they are not received within the timeout for a request's head, or within the shorter one of a
+/// drain.
 async fn in_time<T>(
     first: impl Future<Output = Option<T>>,
     drain: &CancellationToken,
@@ -392,15 +392,15 @@ async fn in_time<T>(
     }
 }
 
-/// Any connection.
+/// Any kind of connection.
 trait ByteStream: AsyncRead + AsyncWrite + Send {}
 
 impl<I: AsyncRead + AsyncWrite + Send> ByteStream for I {}
 
-/// Serves the requests of a connection in the protocol that its client speaks.
+/// Serves the requests of a connection in the protocol that the client uses.
 ///
-/// Boxed, and not an async function: a future that is handed on from one async function to the next is in the memory of each of them, which
-/// was 10 KiB for each connection.
+/// Boxed, and not an async function: a future that is passed through several async functions uses memory in each of them, which was 10 KiB for each
+/// connection.
 fn serve_protocol<I, S>(
     http1: http1::Builder,
     protocol: Protocol,
@@ -419,7 +419,7 @@ where
     match protocol {
         Protocol::Http1 => Box::pin(serve_http1(http1, TokioIo::new(stream), service, drain)),
         Protocol::Http2 => {
-            // HTTP/2 is compiled once, not once with and once without TLS.
+            // The stream is boxed so that HTTP/2 is compiled once, not once with and once without TLS.
             let stream: Pin<Box<dyn ByteStream>> = stream;
             let stream = TokioIo::new(stream);
             let service = service_fn(move |request| {
@@ -445,7 +445,7 @@ where
         service.call(request)
     });
     let connection = pin!(http1.serve_connection(stream, service));
-    // A request may be on its way: the connection is closed after it, or after a moment without one.
+    // A request may be on its way: the connection is closed after it, or if none is received within a moment.
     let closing = async {
         drain.cancelled().await;
         let _ = timeout(DRAIN_HEAD_TIMEOUT, requests.notified()).await;
@@ -470,7 +470,7 @@ async fn detect_protocol(stream: &TcpStream) -> Option<Protocol> {
             Ok(0) | Err(_) => return None,
             Ok(_) if start == H2_PREFACE => return Some(Protocol::Http2),
             Ok(n) if !H2_PREFACE.starts_with(&start[..n]) => return Some(Protocol::Http1),
-            // A piece of the preface: the socket stays readable, so waiting for readiness would spin.
+            // A part of the preface was received: the socket stays readable, so waiting for readiness would spin.
             Ok(_) => tokio::time::sleep(PREFACE_PEEK_INTERVAL).await,
         }
     }

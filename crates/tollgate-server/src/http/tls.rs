@@ -1,4 +1,4 @@
-//! TLS of the gateway's listeners (`tls`, `admin.tls`): loading the files, replacing what is in use when they change.
+//! TLS of the gateway's listeners (`tls`, `admin.tls`): loads the files, and replaces certificates in use when the files change.
 
 use std::fs;
 use std::io;
@@ -21,9 +21,9 @@ use tollgate_core::Millis;
 use x509_cert::Certificate;
 use x509_cert::der::Decode as _;
 
-/// Interval at which the files are compared with what is in use.
+/// Interval at which the files are compared with the certificates in use.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(5);
-/// The setting of the authorities of clients.
+/// The setting with the authorities of client certificates.
 const CLIENT_CA: &str = "admin.tls.client_ca";
 /// The name of HTTP/2 in ALPN (RFC 9113, 3.2).
 pub(super) const H2: &[u8] = b"h2";
@@ -33,7 +33,7 @@ pub(super) const H2: &[u8] = b"h2";
 pub struct ServerTls {
     files: TlsFiles,
     current: Arc<RwLock<Arc<ServerConfig>>>,
-    /// What was read last, whether or not it could be used.
+    /// A hash of the contents that were read last, whether or not they could be used.
     seen: Arc<Mutex<[u8; 32]>>,
 }
 
@@ -51,7 +51,7 @@ impl ServerTls {
         })
     }
 
-    /// Uses the files for new connections whenever they have changed; those that cannot be used are logged, and what is in use stays.
+    /// Uses the files for new connections whenever they have changed; if they cannot be used, that is logged, and the previous ones stay in use.
     /// Never returns.
     pub async fn watch(self) {
         loop {
@@ -68,7 +68,7 @@ impl ServerTls {
         }
     }
 
-    /// Whether the files had changed, and are now in use. What cannot be used is an error once.
+    /// Reads the files; returns whether they had changed and are now in use. Contents that cannot be used cause an error once.
     fn reload(&self) -> Result<bool, String> {
         let contents = Contents::read(&self.files);
         let digest = match &contents {
@@ -88,7 +88,7 @@ impl ServerTls {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The server's side of a TLS handshake.
+    /// The server side of a TLS handshake.
     pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         TlsAcceptor::from(self.current()).accept(stream).await
     }
@@ -105,7 +105,7 @@ pub fn certificate_expires_at(files: &TlsFiles) -> Result<Millis, String> {
     certificate_end(&first).map_err(unreadable)
 }
 
-/// When the first of the authorities of clients expires. `None` if clients need no certificate.
+/// When the first of the authorities for client certificates expires. `None` if clients need no certificate.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -165,7 +165,7 @@ impl Contents {
         hasher.finalize().into()
     }
 
-    /// TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
+    /// The configuration: TLS 1.2 and 1.3, HTTP/2 and HTTP/1.1.
     fn config(&self, files: &TlsFiles) -> Result<Arc<ServerConfig>, String> {
         let (table, cert) = (files.table, files.cert.display());
         let certificates = read_certificates(&self.cert)
@@ -193,7 +193,7 @@ impl Contents {
             .map_err(|e| format!("{table}.cert and {table}.key cannot be used together: {e}"))?;
         config.alpn_protocols = vec![H2.to_vec(), b"http/1.1".to_vec()];
         if self.client_ca.is_some() {
-            // A resumed session is not checked again: it would outlive the client's certificate.
+            // The client's certificate of a resumed session is not checked again, so the session could outlive the certificate.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }
@@ -208,7 +208,7 @@ fn read_certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String>
         .map_err(|e| e.to_string())
 }
 
-/// Accepts clients with a certificate that one of these authorities has signed, and no others.
+/// Accepts only clients with a certificate that one of these authorities has signed.
 fn client_verifier(
     pem: &[u8],
     provider: &Arc<CryptoProvider>,

@@ -1,4 +1,4 @@
-//! Around every request: its request id, one log line, its metrics, rate-limit and CORS headers, and a guard against panics.
+//! The layer around every request: request id, one log line, metrics, rate-limit and CORS headers, and a guard against panics.
 
 use std::any::Any;
 use std::convert::Infallible;
@@ -34,14 +34,14 @@ use crate::otel::RequestSpan;
 
 /// The route label of paths that do not exist.
 const NO_ROUTE: &str = "none";
-/// The status in the line of a request whose connection ended before its response.
+/// The status in the log line of a request whose connection ended before its response.
 const NO_RESPONSE: u16 = 499;
 
-/// What tracing a request needs.
+/// The state that tracing requests needs.
 pub struct TraceContext {
     /// Counts requests by route and status.
     pub metrics: Arc<Metrics>,
-    /// For the `x-ratelimit-*` headers.
+    /// Rate limits, for the `x-ratelimit-*` headers.
     pub limits: RateLimiter,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -51,8 +51,7 @@ pub struct TraceContext {
     pub allows_any_origin: fn(&str) -> bool,
 }
 
-/// Traces every request of a router. A layer of its own, because axum's `middleware::from_fn` clones and boxes each route
-/// once more for every request.
+/// Traces every request of a router. A separate layer, because axum's `middleware::from_fn` clones and boxes each route again for every request.
 #[derive(Clone)]
 pub struct TraceLayer(pub Arc<TraceContext>);
 
@@ -67,7 +66,7 @@ impl<S> Layer<S> for TraceLayer {
     }
 }
 
-/// The service that [`TraceLayer`] makes.
+/// The service that [`TraceLayer`] returns.
 #[derive(Clone)]
 pub struct TraceService<S> {
     context: Arc<TraceContext>,
@@ -108,7 +107,7 @@ where
 /// The response of a traced request.
 pub type TracedResponse = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-/// Runs `handler` on one request with everything that this module does around it.
+/// Runs `handler` on one request, and adds everything that this module does.
 pub fn trace_request<B, F>(
     context: &Arc<TraceContext>,
     route: &str,
@@ -140,7 +139,7 @@ where
     })
 }
 
-/// What is known of a request before its response.
+/// What is known about a request before its response.
 struct RequestTrace {
     started: Instant,
     request_id: RequestId,
@@ -182,7 +181,7 @@ impl RequestTrace {
         }
     }
 
-    /// Adds the headers, counts the request and has its log line written.
+    /// Adds the headers, counts the request, and schedules its log line.
     fn finish(&mut self, context: &TraceContext, response: &mut Response) {
         let (request_id, path) = (&self.request_id, self.uri.path());
         let headers = response.headers_mut();
@@ -205,7 +204,7 @@ impl RequestTrace {
         self.note_response(status);
     }
 
-    /// Has the line written and the span ended as soon as all work on the request has ended.
+    /// Schedules the log line and the end of the span for when all work on the request has ended.
     fn note_response(&mut self, status: u16) {
         self.is_finished = true;
         let is_logged = logging::is_request_logged(status);
@@ -232,7 +231,7 @@ impl Drop for RequestTrace {
     }
 }
 
-/// `x-ratelimit-*` for a key with a limit of requests.
+/// Adds `x-ratelimit-*` headers for a key with a limit of requests.
 fn add_rate_limit_headers(context: &TraceContext, key: &Key, response: &mut Response) {
     const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
     const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
@@ -245,7 +244,7 @@ fn add_rate_limit_headers(context: &TraceContext, key: &Key, response: &mut Resp
     }
 }
 
-/// Lets pages of any origin read the response: keys are sent explicitly, there are no cookies to abuse.
+/// Allows pages of any origin to read the response: keys are sent explicitly, so there are no cookies to abuse.
 fn allow_any_origin(response: &mut Response) {
     const EXPOSED: &str = "x-request-id, request-id, retry-after, x-should-retry, x-tollgate-dropped, \
                            x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset";
@@ -261,7 +260,7 @@ fn allow_any_origin(response: &mut Response) {
 }
 
 fn route_metrics(metrics: &Metrics, route: &str, method: &Method) -> Arc<RouteMetrics> {
-    // A method is text that the client chooses: all methods that no route has share one label.
+    // The client chooses the text of a method: all methods that no route has share one label.
     let method = match method.as_str() {
         known @ ("GET" | "POST" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "PATCH") => known,
         _ => "other",

@@ -1,7 +1,7 @@
-//! The log on stderr: lines are put into a buffer and written out ten times a second by a thread of its own.
+//! The log on stderr: lines are added to a buffer, which a separate thread writes ten times a second.
 //!
-//! A line costs its bytes and a short lock: no system call, no thread woken. A terminal that does not read
-//! makes lines be dropped, and counted, not waited for.
+//! Logging a line costs a copy and a short lock: no system call, and no thread is woken. If the terminal does not read, lines are dropped and counted
+//! instead of waited for.
 
 mod request_line;
 
@@ -21,9 +21,9 @@ pub use request_line::{ChatSummary, RequestLine};
 
 use tollgate_config::{Log as LogSettings, LogFormat, Ratio};
 
-/// How long a line may wait to be seen.
+/// The longest time until a line is written.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Bytes that may wait.
+/// Bytes of lines that may wait to be written.
 const WAITING: usize = 8 * 1_048_576;
 
 /// The log of this process, once started.
@@ -33,16 +33,16 @@ static LOG: OnceLock<Log> = OnceLock::new();
 struct Log {
     lines: Arc<Lines>,
     layout: Layout,
-    /// The share of requests without an error that get a line.
+    /// The share of successful requests that are logged.
     access_ratio: Ratio,
 }
 
-/// How lines are written.
+/// The format of lines.
 #[derive(Debug, Clone, Copy)]
 struct Layout {
-    /// Lines for people instead of JSON.
+    /// Text for people instead of JSON.
     is_text: bool,
-    /// Each line begins with its priority, as systemd's journal reads it (`man sd-daemon`); text has no time of its own then.
+    /// Each line begins with its priority in the form that systemd's journal reads (`man sd-daemon`); text lines then have no time.
     is_journal: bool,
 }
 
@@ -60,16 +60,16 @@ struct Waiting {
     ended: bool,
 }
 
-/// Writes timestamps, each second in full only once.
+/// Writes timestamps; formats each second only once.
 #[derive(Default)]
 struct Clock {
     second: i64,
-    /// `2026-11-21T19:45:00.`
+    /// The formatted second: `2026-11-21T19:45:00.`
     text: String,
 }
 
 impl Clock {
-    /// `now` to the microsecond, in UTC.
+    /// Writes `now` to the microsecond, in UTC.
     fn write(&mut self, now: Timestamp, out: &mut Vec<u8>) -> io::Result<()> {
         let (second, nanos) = (now.as_second(), now.subsec_nanosecond());
         if self.text.is_empty() || self.second != second {
@@ -82,13 +82,14 @@ impl Clock {
     }
 }
 
-/// Writes out what waits when dropped.
+/// Writes all waiting lines when it is dropped.
 pub struct Guard {
     lines: Arc<Lines>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Starts the log. `TOLLGATE_LOG` filters by levels, of all or of targets (`info,tollgate::request=off`); `info` without it or if it is not valid.
+/// Starts the log. `TOLLGATE_LOG` sets levels, for everything or by target (`info,tollgate::request=off`); without it, or if it is invalid, the level
+/// is `info`.
 pub fn start(settings: &LogSettings) -> Guard {
     let lines = Arc::<Lines>::default();
     let layout = Layout {
@@ -141,7 +142,7 @@ pub fn start(settings: &LogSettings) -> Guard {
     }
 }
 
-/// The most verbose level that `filter` lets through, so that calls below it cost no look at their target.
+/// The most verbose level that `filter` lets through, so that calls below it are rejected without a check of their target.
 fn most_verbose_level(filter: &Targets) -> LevelFilter {
     let of_targets = filter.iter().map(|(_, level)| level).max();
     filter
@@ -159,7 +160,7 @@ fn is_journal() -> bool {
         .is_ok_and(|stderr| stream == format!("{}:{}", stderr.st_dev, stderr.st_ino))
 }
 
-/// The prefix by which systemd's journal knows the priority of a line.
+/// The prefix that marks the priority of a line for systemd's journal.
 fn journal_prefix(level: Level) -> &'static [u8] {
     match level {
         Level::ERROR => b"<3>",
@@ -174,20 +175,20 @@ impl Drop for Guard {
         self.lines.locked().ended = true;
         self.lines.stop.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It ends after one last round.
+            // The thread ends after it has written the last lines.
             let _ = thread.join();
         }
     }
 }
 
-/// Whether a request with this response gets a line. Errors always do, as far as the filter lets them.
+/// Whether a request with this response is logged. Errors always are, as far as the filter allows.
 pub fn is_request_logged(status: u16) -> bool {
     LOG.get()
         .is_some_and(|log| status >= 400 || log.access_ratio.draw())
         && tracing::enabled!(target: "tollgate::request", Level::INFO)
 }
 
-/// Writes the line of a request.
+/// Writes the log line of a request.
 pub fn request(line: &RequestLine<'_>) {
     let Some(log) = LOG.get() else { return };
     let mut waiting = log.lines.locked();
@@ -198,7 +199,7 @@ pub fn request(line: &RequestLine<'_>) {
     if log.layout.is_journal {
         bytes.extend(journal_prefix(Level::INFO));
     }
-    // Writing into memory does not fail.
+    // Writing to memory does not fail.
     let _ = match log.layout {
         Layout { is_text: false, .. } => line.write_json(clock, bytes),
         Layout { is_journal, .. } => line.write_text(!is_journal, bytes),
@@ -210,7 +211,7 @@ impl Lines {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes out what waits, again and again until the end.
+    /// Writes waiting lines in a loop, until the log ends.
     fn write_out(&self) {
         let mut bytes = Vec::new();
         loop {
@@ -223,7 +224,7 @@ impl Lines {
             let (dropped, ended) = (std::mem::take(&mut waiting.dropped), waiting.ended);
             drop(waiting);
             let mut stderr = io::stderr().lock();
-            // Nobody is left to tell that stderr is closed.
+            // If stderr is closed, the error cannot be reported.
             let _ = stderr.write_all(&bytes);
             bytes.clear();
             if dropped > 0 {
@@ -240,7 +241,7 @@ impl Lines {
 }
 
 impl Waiting {
-    /// Counts a line that finds no room.
+    /// Returns whether the buffer is full, and counts the line as dropped then.
     fn is_full(&mut self) -> bool {
         let full = self.bytes.len() >= WAITING;
         self.dropped += u64::from(full);
@@ -270,7 +271,7 @@ impl<'w> MakeWriter<'w> for Log {
     }
 }
 
-/// Takes the lines of all other events, each in one write.
+/// Writes the lines of all other events, each in one piece.
 struct LineWriter {
     lines: Arc<Lines>,
     prefix: &'static [u8],

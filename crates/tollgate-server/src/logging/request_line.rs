@@ -1,4 +1,4 @@
-//! The line of a request: written without the machinery of events, because every request has one.
+//! The log line of a request: written without the machinery of events, because every request can have one.
 
 use std::fmt;
 use std::io::{self, Write as _};
@@ -9,24 +9,24 @@ use tollgate_core::Amount;
 
 use super::Clock;
 
-/// What the line of a request says.
+/// The contents of a request's log line.
 #[derive(Debug, Clone)]
 pub struct RequestLine<'a> {
     /// Its method.
     pub method: &'a str,
-    /// Its path, without the query: that may hold a key.
+    /// Its path, without the query, which may contain a key.
     pub path: &'a str,
     /// The response's status; 499 if the client left before it.
     pub status: u16,
-    /// Microseconds to the response's head.
+    /// Microseconds until the response's head.
     pub micros: u128,
     /// Its id.
     pub request_id: &'a str,
     /// The id (not the secret) of its key.
     pub key_id: Option<&'a str>,
-    /// The client's address. `None` outside of a connection.
+    /// The client's address. `None` if the request came over no connection.
     pub client: Option<IpAddr>,
-    /// `None` if it is no chat that was recorded.
+    /// `None` if the request is not a chat that was recorded.
     pub chat: Option<ChatSummary<'a>>,
 }
 
@@ -35,7 +35,7 @@ pub struct RequestLine<'a> {
 pub struct ChatSummary<'a> {
     /// The model as the client named it.
     pub model: &'a str,
-    /// The channel that answered. `None` if none did.
+    /// The channel that responded. `None` if none did.
     pub channel: Option<&'a str>,
     /// Requests that were sent to channels.
     pub attempts: u32,
@@ -47,12 +47,12 @@ pub struct ChatSummary<'a> {
     pub cost: Amount,
     /// `done`, `cut`, `client_gone`, `failed`, …
     pub outcome: &'static str,
-    /// Microseconds to the end of the response.
+    /// Microseconds until the end of the response.
     pub total_micros: u128,
 }
 
 impl RequestLine<'_> {
-    /// One JSON object.
+    /// Writes the line as a JSON object.
     pub(super) fn write_json(&self, clock: &mut Clock, out: &mut Vec<u8>) -> io::Result<()> {
         let (mut status, mut micros) = (itoa::Buffer::new(), itoa::Buffer::new());
         out.extend(b"{\"timestamp\":\"");
@@ -85,7 +85,7 @@ impl RequestLine<'_> {
         Ok(())
     }
 
-    /// One line for people; with the time unless something else writes it.
+    /// Writes the line as text; with the time unless `has_time` is false.
     pub(super) fn write_text(&self, has_time: bool, out: &mut Vec<u8>) -> io::Result<()> {
         if has_time {
             write!(out, "{:.6}  ", Timestamp::now())?;
@@ -174,11 +174,11 @@ fn write_address(address: IpAddr, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// A client's text in a line: cut at 200 characters, nothing in it that could end the line.
+/// A client's text in a line: cut to 200 characters, without characters that could end the line.
 struct Shown<'a>(&'a str);
 
 impl Shown<'_> {
-    /// Whether the text stands in the line as it is.
+    /// Whether the text can be written unchanged.
     fn is_plain(&self) -> bool {
         self.0.len() <= 200 && self.0.bytes().all(|b| (b' '..=b'~').contains(&b))
     }

@@ -1,4 +1,4 @@
-//! Numbers of chats.
+//! Metrics of chats.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -12,9 +12,9 @@ use tollgate_store::{Reconciled, TokenCounts};
 use super::exemplars::{ExemplarStore, LinkedHistogram, LinkedHistograms};
 use crate::otel::context::SpanContext;
 
-/// The name of the times until the first piece of a stream.
+/// The name of the histogram of the time until the first piece of a stream.
 pub const FIRST_TOKEN_SECONDS: &str = "tollgate_chat_first_token_seconds";
-/// The name of the tokens of single chats.
+/// The name of the histogram of the tokens of single chats.
 pub const REQUEST_TOKENS: &str = "tollgate_chat_request_tokens";
 
 /// Upper bounds of the buckets of the time to the first token, in seconds.
@@ -27,7 +27,7 @@ const SPEED_BUCKETS: &[f64] = &[
     5.0, 10.0, 20.0, 30.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0, 1000.0,
 ];
 
-/// Upper bounds of the buckets of a chat's tokens: those that OpenTelemetry's conventions give for `gen_ai.client.token.usage`.
+/// Upper bounds of the buckets of a chat's tokens: the ones in OpenTelemetry's conventions for `gen_ai.client.token.usage`.
 const TOKEN_BUCKETS: &[f64] = &[
     1.0,
     4.0,
@@ -48,38 +48,38 @@ const TOKEN_BUCKETS: &[f64] = &[
 /// The end of a chat.
 #[derive(Debug, Clone, Copy)]
 pub struct EndedChat<'a> {
-    /// The channel that answered; empty if none did.
+    /// The channel that responded; empty if none did.
     pub channel: &'a str,
     /// The model as the client named it.
     pub model: &'a str,
     /// How it ended.
     pub outcome: &'static str,
-    /// What is charged for.
+    /// The tokens that are charged.
     pub tokens: &'a TokenCounts,
-    /// How long it took.
+    /// The chat's durations.
     pub times: ChatTimes,
-    /// The span of the attempt that was answered. `None` if its trace is not sampled.
+    /// The span of the attempt that succeeded. `None` if its trace is not sampled.
     pub span: Option<SpanContext>,
 }
 
-/// The times of a chat, since its request was sent to the provider that answered.
+/// The durations of a chat, from the time when its request was sent to the provider that responded.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ChatTimes {
-    /// Until the first piece for the client. `None` if nothing was streamed.
+    /// Until the first piece for the client. `None` if the response was not streamed.
     pub first_token: Option<Duration>,
-    /// Until the end. `None` if no provider answered.
+    /// Until the end. `None` if no provider responded.
     pub total: Option<Duration>,
 }
 
 /// Chats, failed attempts and tokens, by channel.
 pub(super) struct ChatMetrics {
-    /// The handles of each channel's outcomes.
+    /// By channel, the handles of each of its outcomes.
     known: RwLock<HashMap<String, Vec<Arc<Ended>>, RandomState>>,
     ended: IntCounterVec,
     first_token: LinkedHistograms,
     speed: LinkedHistograms,
     provider: LinkedHistograms,
-    /// Set if these are counted.
+    /// The tokens of single chats; set only if they are counted.
     request_tokens: OnceLock<LinkedHistograms>,
     failures: IntCounterVec,
     tokens: IntCounterVec,
@@ -90,18 +90,18 @@ pub(super) struct ChatMetrics {
     drift: GaugeVec,
 }
 
-/// Where the money of a chat is held while it runs.
+/// Where the money for a running chat is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChatHoldKind {
-    /// In memory, of the balance: one process has the database.
+    /// In memory, from the balance: this process does not share the database.
     Memory,
-    /// In memory, of a grant that this node has.
+    /// In memory, from a grant of this node.
     Grant,
     /// In the database.
     Database,
 }
 
-/// What counts chats of one channel with one outcome.
+/// The handles for chats of one channel with one outcome.
 struct Ended {
     outcome: &'static str,
     chats: IntCounter,
@@ -113,7 +113,7 @@ struct Ended {
 }
 
 impl ChatMetrics {
-    /// All at nothing, in `registry`; `provider` are the times of all requests, by channel and kind.
+    /// All metrics at zero, in `registry`; `provider` are the durations of all requests, by channel and kind.
     pub(super) fn new(
         registry: &Registry,
         exemplars: &ExemplarStore,
@@ -223,7 +223,7 @@ impl ChatMetrics {
         ended.input.inc_by(input);
         let output = units.output + units.reasoning;
         ended.output.inc_by(output);
-        // A chat that used no tokens was not answered.
+        // If a chat used no tokens, no provider responded.
         if let Some(tokens) = self.request_tokens.get().filter(|_| input + output > 0) {
             for (direction, count) in [("input", input), ("output", output)] {
                 let labels = [chat.channel, chat.model, direction];
@@ -233,7 +233,7 @@ impl ChatMetrics {
         if let Some(first_token) = times.first_token {
             ended.first_token.observe(first_token.as_secs_f64(), span);
         }
-        // A chat that was cut or left says nothing about how long the whole takes.
+        // The duration of a chat that was cut off, or whose client left, is not that of a complete one.
         let Some(total) = times.total.filter(|_| chat.outcome == "done") else {
             return;
         };
@@ -293,7 +293,7 @@ impl ChatMetrics {
             });
             let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
             let outcomes = known.entry(channel.to_owned()).or_default();
-            // Two at once: both count alike, one is remembered.
+            // Two threads may create handles at the same time: both count in the same metric, and one of them is kept.
             if outcomes.iter().all(|ended| ended.outcome != outcome) {
                 outcomes.push(Arc::clone(&counters));
             }

@@ -1,4 +1,4 @@
-//! What this node is among the others on its database.
+//! Metrics of this node as one of the nodes on its database.
 
 use std::sync::OnceLock;
 
@@ -19,7 +19,7 @@ pub(super) struct ClusterMetrics {
 }
 
 impl ClusterMetrics {
-    /// A node that is alone, in `registry`.
+    /// The metrics of a node that is alone, in `registry`.
     pub(super) fn new(registry: &Registry) -> Self {
         let gauge = |name: &str, help: &str| {
             let gauge = Gauge::with_opts(Opts::new(name, help)).expect("a good name");
@@ -64,7 +64,7 @@ impl ClusterMetrics {
         self.grants.set(count as f64);
     }
 
-    /// Registers the gauge when it is first set: there is none without a replica.
+    /// Registers the gauge when it is first set: without a replica the metric does not exist.
     pub(super) fn set_replica_up(&self, is_up: bool) {
         let gauge = self.replica_up.get_or_init(|| {
             let help = "1 while the replica of the database is read";

@@ -1,4 +1,4 @@
-//! Exemplars: for each bucket of a histogram a trace that one of its values comes from. Only values of sampled requests have one.
+//! Exemplars: for each bucket of a histogram, the trace of one of its values. Only values of sampled requests have one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ impl ExemplarStore {
         Arc::clone(series.entry(key).or_default())
     }
 
-    /// The exemplars as they stand.
+    /// A copy of all exemplars.
     pub(super) fn snapshot(&self) -> Exemplars {
         let series = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let buckets = series.iter().map(|(key, buckets)| {
@@ -48,12 +48,12 @@ impl ExemplarStore {
     }
 }
 
-/// The exemplars of one moment.
+/// The exemplars at one moment.
 #[derive(Debug, Default)]
 pub struct Exemplars(HashMap<String, BucketExemplars>);
 
 impl Exemplars {
-    /// Those of the series of the histogram `name` with `labels`, in the order of its buckets; empty if it has none.
+    /// The exemplars of the series of the histogram `name` with `labels`, in the order of its buckets; empty if it has none.
     pub fn of(&self, name: &str, labels: &[LabelPair]) -> &[Option<Exemplar>] {
         let labels = labels.iter().map(|label| (label.name(), label.value()));
         let found = self.0.get(&series_key(name, labels.collect()));
@@ -61,18 +61,18 @@ impl Exemplars {
     }
 }
 
-/// A series by the name of its metric and its labels in any order.
+/// A key for a series: the name of its metric and its labels, which may be in any order.
 fn series_key(name: &str, mut labels: Vec<(&str, &str)>) -> String {
     labels.sort_unstable();
     let mut key = name.to_owned();
     for (name, value) in labels {
-        // No label's value has this character: it could not be told from the next label's name.
+        // No label's value contains this character; otherwise values could not be separated from names.
         key.extend(["\u{1f}", name, "\u{1f}", value]);
     }
     key
 }
 
-/// One series of a histogram. Its values link to traces.
+/// One series of a histogram, with exemplars.
 #[derive(Clone)]
 pub(super) struct LinkedHistogram {
     histogram: Histogram,
@@ -101,7 +101,7 @@ impl LinkedHistogram {
         }
     }
 
-    /// Counts a value. `span` is where it was measured; `None` outside of sampled traces.
+    /// Counts a value. `span` is the span in which it was measured; `None` outside of sampled traces.
     pub(super) fn observe(&self, value: f64, span: Option<SpanContext>) {
         self.histogram.observe(value);
         let Some(span) = span else { return };
@@ -110,7 +110,7 @@ impl LinkedHistogram {
             .exemplars
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        // Only series that have exemplars take the memory for them.
+        // The memory for exemplars is allocated at the first one.
         buckets.resize(self.bounds.len() + 1, None);
         buckets[bucket] = Some(Exemplar {
             value,
@@ -120,7 +120,7 @@ impl LinkedHistogram {
     }
 }
 
-/// Every series of a histogram with labels. Their values link to traces.
+/// A histogram with labels, with exemplars.
 #[derive(Clone)]
 pub(super) struct LinkedHistograms {
     name: &'static str,

@@ -1,4 +1,4 @@
-//! Numbers for Prometheus. Handles are resolved once, so that counting costs an atomic addition.
+//! Metrics for Prometheus. Handles are resolved once, so that counting needs only an atomic addition.
 
 mod chat;
 mod cluster;
@@ -41,12 +41,12 @@ const BUCKETS: &[f64] = &[
 
 type Routes = HashMap<String, HashMap<String, Arc<RouteMetrics>, RandomState>, RandomState>;
 
-/// Every number.
+/// All metrics.
 pub struct Metrics {
     registry: Registry,
     exemplars: ExemplarStore,
     started: SystemTime,
-    /// By method, then route.
+    /// The handles of routes, by method, then route.
     routes: RwLock<Routes>,
     requests: IntCounterVec,
     tasks_ended: IntCounterVec,
@@ -72,7 +72,7 @@ pub struct Metrics {
 
 /// The handles of one route.
 pub struct RouteMetrics {
-    /// By class of status, 1xx to 5xx.
+    /// By status class, 1xx to 5xx.
     statuses: [IntCounter; 5],
     latency: LinkedHistogram,
 }
@@ -93,7 +93,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// All at nothing.
+    /// All metrics at zero.
     ///
     /// # Panics
     /// Never: the names are constants, each registered once.
@@ -186,7 +186,7 @@ impl Metrics {
         }
     }
 
-    /// The handles of a route; the template, not the path, so that there are few.
+    /// The handles of a route. The route is the template, not the path, so that there are few.
     ///
     /// # Panics
     /// Never: the labels fit the names.
@@ -215,36 +215,36 @@ impl Metrics {
         Arc::clone(counters)
     }
 
-    /// An attempt at a chat failed on a channel; `kind` is the recorded name of the error's kind.
+    /// Counts a failed attempt at a chat on a channel; `kind` is the recorded name of the error's kind.
     pub fn chat_attempt_failed(&self, channel: &str, kind: &'static str) {
         self.chats.attempt_failed(channel);
         self.channel_error(channel, kind);
     }
 
-    /// A chat ended.
+    /// Counts a chat that ended.
     pub fn chat_ended(&self, chat: &EndedChat<'_>) {
         self.chats.ended(chat);
     }
 
-    /// Counts the tokens of single chats from now on, for those who collect metrics by OTLP.
+    /// From now on counts the tokens of single chats too, for collectors that receive metrics by OTLP.
     pub fn count_request_tokens(&self) {
         self.chats
             .count_request_tokens(&self.registry, &self.exemplars);
     }
 
-    /// An attempt failed on a channel; `kind` is the recorded name of the error's kind.
+    /// Counts a failed attempt on a channel; `kind` is the recorded name of the error's kind.
     pub fn channel_error(&self, channel: &str, kind: &'static str) {
         let labels = [channel, kind];
         self.timings.errors.with_label_values(&labels).inc();
     }
 
-    /// The first attempt at a task starts, so long after its submission. `span` is where: the task's, if its trace is sampled.
+    /// Counts the start of a task's first attempt and its waiting time since submission. `span` is the task's, if its trace is sampled.
     pub fn task_started(&self, kind: &str, waited: Millis, span: Option<SpanContext>) {
         let histograms = &self.timings.queue_wait;
         histograms.observe(&[kind], seconds(waited), span);
     }
 
-    /// A provider ended its work on an attempt at a task; `span` is the attempt's.
+    /// Counts the end of a provider's work on an attempt at a task; `span` is the attempt's.
     pub fn provider_done(
         &self,
         channel: &str,
@@ -256,102 +256,102 @@ impl Metrics {
         histograms.observe(&[channel, kind], took.as_secs_f64(), span);
     }
 
-    /// The hold of a task was settled or released, so long after it was made; `span` is the task's.
+    /// Counts a hold of a task that was settled or released, and how long it was held; `span` is the task's.
     pub fn task_settled(&self, kind: &str, held: Millis, span: Option<SpanContext>) {
         let histograms = &self.timings.held;
         histograms.observe(&[kind], seconds(held), span);
     }
 
-    /// The tokens of a chat were counted here.
+    /// Counts a chat whose tokens the gateway estimated.
     pub fn chat_estimated(&self, channel: &str, model: &str) {
         self.chats.estimated(channel, model);
     }
 
-    /// An upstream reported more tokens than a request can have used.
+    /// Counts a chat for which the upstream reported more tokens than the request can have used.
     pub fn chat_usage_clamped(&self, channel: &str, model: &str) {
         self.chats.clamped(channel, model);
     }
 
-    /// The last reconciliation of each channel.
+    /// Sets the results of the last reconciliation of each channel.
     pub fn set_drift(&self, reconciled: &[Reconciled]) {
         self.chats.set_drift(reconciled);
     }
 
-    /// A chat was charged more than there was.
+    /// Counts the part of a chat's charge that was not covered.
     pub fn chat_debt(&self, model: &str, debt: Amount) {
         self.chats.debt(model, debt);
     }
 
-    /// The worst case of a chat is held there.
+    /// Counts a chat by the place where its highest cost is held.
     pub fn chat_held(&self, kind: ChatHoldKind) {
         self.chats.held(kind);
     }
 
-    /// How many grants this node has.
+    /// Sets how many grants this node has.
     pub fn set_grants(&self, count: usize) {
         self.cluster.set_grants(count);
     }
 
-    /// How many nodes are alive and ready, and whether this one leads.
+    /// Sets how many nodes are alive and ready, and whether this one leads.
     pub fn set_nodes(&self, count: u32, is_leader: bool) {
         self.cluster.set_nodes(count, is_leader);
     }
 
-    /// How far this node's clock is ahead of the database's.
+    /// Sets how far this node's clock is ahead of the database's.
     pub fn set_clock_offset(&self, offset: Millis) {
         self.cluster.set_clock_offset(offset);
     }
 
-    /// Whether the replica of the database is read.
+    /// Sets whether the replica of the database is used.
     pub fn set_replica_up(&self, is_up: bool) {
         self.cluster.set_replica_up(is_up);
     }
 
-    /// Whether `cause` keeps this node from being ready.
+    /// Sets whether `cause` keeps this node from being ready.
     pub fn set_not_ready(&self, cause: &str, is_so: bool) {
         self.cluster.set_not_ready(cause, is_so);
     }
 
-    /// The metrics of the connection to Redis. Called once, and only if there is one.
+    /// Registers the metrics of the connection to Redis. Called once, and only if Redis is configured.
     pub fn register_redis(&self) -> RedisMetrics {
         RedisMetrics::new(&self.registry)
     }
 
-    /// The collector took this many spans.
+    /// Counts spans that the collector accepted.
     pub fn spans_exported(&self, count: u64) {
         self.spans.with_label_values(&["exported"]).inc_by(count);
     }
 
-    /// This many spans were lost: the collector did not take them, or too many waited.
+    /// Counts spans that were lost: the collector did not accept them, or too many were waiting.
     pub fn spans_dropped(&self, count: u64) {
         if count > 0 {
             self.spans.with_label_values(&["dropped"]).inc_by(count);
         }
     }
 
-    /// A task ended here, `completed`, `failed` or `cancelled`.
+    /// Counts a task that ended on this node: `completed`, `failed` or `cancelled`.
     pub fn task_ended(&self, family: &str, state: &str) {
         self.tasks_ended.with_label_values(&[family, state]).inc();
     }
 
-    /// A background loop ended and is restarted, or the worker of a task (`task`) panicked.
+    /// Counts a background loop that ended and is restarted, or a worker of a task (`task`) that panicked.
     pub fn background_failure(&self, job: &str) {
         self.background_failures.with_label_values(&[job]).inc();
     }
 
-    /// A callback was tried.
+    /// Counts an attempt to deliver a webhook.
     pub fn callback(&self, delivered: bool) {
         let outcome = if delivered { "delivered" } else { "failed" };
         self.callbacks.with_label_values(&[outcome]).inc();
     }
 
-    /// An image was uploaded.
+    /// Counts an uploaded image.
     pub fn uploaded(&self, bytes: u64) {
         self.uploads.inc();
         self.upload_bytes.inc_by(bytes);
     }
 
-    /// What the database says.
+    /// Sets the totals that were read from the database.
     pub fn set_totals(&self, totals: &StoreTotals, now: Millis) {
         let (submitted, in_progress) = (totals.submitted, totals.in_progress);
         self.callbacks_waiting.set(totals.pending_webhooks as f64);
@@ -368,21 +368,21 @@ impl Metrics {
         self.debt.set(totals.debt.to_f64());
     }
 
-    /// When counting began.
+    /// When the metrics began to count.
     pub fn started(&self) -> SystemTime {
         self.started
     }
 
-    /// Every metric as it stands, by name, and the exemplars of its histograms.
+    /// The current value of every metric, by name, and the exemplars of its histograms.
     pub fn gather(&self, store: &WriterStats) -> (Vec<MetricFamily>, Exemplars) {
         catch_up(&self.commits, store.commits());
         catch_up(&self.operations, store.operations());
-        // First: a value is counted before it is an exemplar.
+        // The exemplars are read first: a value is counted before it becomes an exemplar.
         let exemplars = self.exemplars.snapshot();
         (self.registry.gather(), exemplars)
     }
 
-    /// The text that scrapers read.
+    /// The metrics as text for scrapers.
     pub fn render(&self, store: &WriterStats, format: TextFormat) -> String {
         let (families, exemplars) = self.gather(store);
         if format == TextFormat::OpenMetrics {
@@ -396,7 +396,7 @@ impl Metrics {
     }
 }
 
-/// Not below 0: the clocks of nodes differ.
+/// The time in seconds, at least 0: the clocks of nodes differ.
 fn seconds(time: Millis) -> f64 {
     f64::from(u32::try_from(time.max(0)).unwrap_or(u32::MAX)) / 1000.0
 }
@@ -410,7 +410,7 @@ fn new_counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) ->
     counters
 }
 
-/// Brings a counter to where the store's own count stands.
+/// Raises a counter to the value of the store's own count.
 #[allow(clippy::cast_precision_loss)] // Prometheus counts in floats
 fn catch_up(counter: &Counter, count: u64) {
     counter.inc_by((count as f64 - counter.get()).max(0.0));

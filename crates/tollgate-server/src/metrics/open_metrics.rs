@@ -1,5 +1,5 @@
-//! The text of OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>): like Prometheus's, but counters' families are named without
-//! `_total`, bounds are floats, and buckets have exemplars.
+//! Writes the text format of OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). It differs from Prometheus's format: the
+//! families of counters are named without `_total`, bounds are floats, and buckets have exemplars.
 
 use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
@@ -23,7 +23,7 @@ fn write_family(text: &mut String, family: &MetricFamily, exemplars: &Exemplars)
         MetricType::COUNTER => ("counter", family.name().trim_end_matches("_total")),
         MetricType::GAUGE => ("gauge", family.name()),
         MetricType::HISTOGRAM => ("histogram", family.name()),
-        // The gateway has none.
+        // The gateway has no metrics of these types.
         MetricType::SUMMARY | MetricType::UNTYPED => return,
     };
     line(
@@ -79,7 +79,7 @@ fn write_histogram(
     line(text, format_args!("{name}_sum{own} {sum}"));
 }
 
-/// What follows the value of a bucket.
+/// The exemplar after the value of a bucket.
 fn exemplar_text(exemplar: Exemplar) -> String {
     let since = exemplar.at.duration_since(UNIX_EPOCH).unwrap_or_default();
     format!(
@@ -91,7 +91,7 @@ fn exemplar_text(exemplar: Exemplar) -> String {
     )
 }
 
-/// A bound as every program of the field writes it, so that the label is the same: `0.5`, `1.0`, `1e+06`, `+Inf`.
+/// A bound in the canonical form of OpenMetrics, so that the label is the same in all programs: `0.5`, `1.0`, `1e+06`, `+Inf`.
 fn canonical(bound: f64) -> String {
     if bound.is_infinite() {
         return "+Inf".to_owned();
@@ -111,7 +111,7 @@ fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{line}");
 }
 
-/// Labels in braces, with `le` if there is a bound. Nothing if there are none.
+/// Writes labels in braces, with `le` if there is a bound. Writes nothing if there are neither.
 struct Labels<'a>(&'a [LabelPair], Option<&'a str>);
 
 impl std::fmt::Display for Labels<'_> {
@@ -127,7 +127,7 @@ impl std::fmt::Display for Labels<'_> {
     }
 }
 
-/// A text within quotes or in one line.
+/// Escapes a text for a quoted string or a single line.
 struct Escaped<'a>(&'a str);
 
 impl std::fmt::Display for Escaped<'_> {

@@ -1,4 +1,4 @@
-//! Calls to Redis. Only a gateway with `limits.redis_url` has these metrics.
+//! Metrics of calls to Redis. They exist only if `limits.redis_url` is set.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct RedisMetrics {
 }
 
 impl RedisMetrics {
-    /// All at nothing, in `registry`.
+    /// All metrics at zero, in `registry`.
     pub(super) fn new(registry: &Registry) -> Self {
         let calls = super::new_counters(
             registry,
@@ -54,29 +54,29 @@ impl RedisMetrics {
         }
     }
 
-    /// A call ended, with a reply or without.
+    /// Counts a call that ended, with a reply or without one.
     pub fn call_ended(&self, took: Duration, is_ok: bool) {
         let outcome = if is_ok { &self.ok } else { &self.failed };
         outcome.inc();
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// A call was not made because Redis is not connected.
+    /// Counts a call that was not made because Redis is not connected.
     pub fn call_skipped(&self) {
         self.skipped.inc();
     }
 
-    /// This node published a message.
+    /// Counts a message that this node published.
     pub fn message_sent(&self) {
         self.sent.inc();
     }
 
-    /// A message arrived, maybe this node's own.
+    /// Counts a received message, which may be one of this node.
     pub fn message_received(&self) {
         self.received.inc();
     }
 
-    /// Whether Redis is connected.
+    /// Sets whether Redis is connected.
     pub fn set_up(&self, up: bool) {
         self.up.set(f64::from(u8::from(up)));
     }

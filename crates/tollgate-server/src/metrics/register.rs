@@ -3,7 +3,7 @@
 use prometheus::Registry;
 use prometheus::core::Collector;
 
-/// Registers a metric under a name that no other has.
+/// Registers a metric. Its name must be unique.
 pub(super) fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> C {
     let registered = registry.register(Box::new(metric.clone()));
     registered.expect("a new name");

@@ -1,18 +1,18 @@
-//! Which text `/metrics` is: that of Prometheus, or OpenMetrics, by what a scraper accepts.
+//! Selects the text format of `/metrics`, Prometheus or OpenMetrics, by what a scraper accepts.
 
 use http::{HeaderMap, HeaderValue, header};
 
-/// A form of the metrics' text.
+/// A text format of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextFormat {
-    /// Prometheus's own.
+    /// Prometheus's own format.
     Prometheus,
-    /// OpenMetrics 1.0, which has exemplars.
+    /// OpenMetrics 1.0, which supports exemplars.
     OpenMetrics,
 }
 
 impl TextFormat {
-    /// OpenMetrics if `headers` accept it at least as much as plain text, else Prometheus's.
+    /// OpenMetrics if `headers` accept it with at least the same priority as plain text, else Prometheus's format.
     pub fn accepted_by(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::ACCEPT).iter();
         let ranges = values.filter_map(|value| value.to_str().ok());

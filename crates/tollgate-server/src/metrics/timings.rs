@@ -1,18 +1,18 @@
-//! How long tasks wait, how long providers take, how long money is held; errors of channels by kind.
+//! Metrics of how long tasks wait, how long providers take and how long money is held, and of the errors of channels by kind.
 
 use prometheus::{IntCounterVec, Opts, Registry};
 
 use super::exemplars::{ExemplarStore, LinkedHistograms};
 
-/// Upper bounds of the buckets of whole generations, in seconds.
+/// Upper bounds of the buckets of complete generations, in seconds.
 const LONG_BUCKETS: &[f64] = &[
     0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1800.0,
 ];
 
-/// The name of the times of providers.
+/// The name of the histogram of the durations of requests to providers.
 pub const PROVIDER_SECONDS: &str = "tollgate_provider_seconds";
 
-/// Times of tasks and chats, and errors of channels.
+/// Durations of tasks and chats, and errors of channels.
 pub(super) struct Timings {
     /// By kind of task.
     pub(super) queue_wait: LinkedHistograms,
@@ -25,7 +25,7 @@ pub(super) struct Timings {
 }
 
 impl Timings {
-    /// All at nothing, in `registry`.
+    /// All metrics at zero, in `registry`.
     pub(super) fn new(registry: &Registry, exemplars: &ExemplarStore) -> Self {
         let long = |name, help: &str, labels| {
             LinkedHistograms::new(registry, exemplars, (name, help), labels, LONG_BUCKETS)

@@ -1,5 +1,5 @@
-//! What a provider says of an account: the claims of an ID token, checked as section 3.1.3.7 of OpenID Connect Core 1.0 has it, and what
-//! the gateway reads from them.
+//! The claims of an account: checks the claims of an ID token as section 3.1.3.7 of OpenID Connect Core 1.0 requires, and converts them to an account
+//! of the gateway.
 
 use serde_json::{Map, Value};
 use subtle::ConstantTimeEq as _;
@@ -14,9 +14,9 @@ const CLOCK_SKEW: Millis = MINUTE;
 const MAX_SUBJECT: usize = 255;
 /// The longest name of an admin or user, in characters.
 const MAX_NAME: usize = 128;
-/// Names that mean something else in the trail.
+/// Names with a special meaning in the trail.
 const RESERVED_NAMES: [&str; 3] = ["cli", "oidc", "owner"];
-/// The value of `oidc.roles` that stands for every account.
+/// The value of `oidc.roles` that applies to every account.
 const EVERYBODY: &str = "*";
 
 /// The claims of a token, by name.
@@ -29,18 +29,18 @@ pub struct Account {
     pub identity: OidcIdentity,
     /// Its name.
     pub name: String,
-    /// The role of the admin that it is, if it is one.
+    /// The role of the account's admin. `None` if the account is not an admin.
     pub admin_role: Option<OidcRole>,
     /// Whether it may use the portal.
     pub is_user: bool,
-    /// When the provider asked for the password, if it says so.
+    /// When the user last entered the password at the provider. `None` if the provider does not report it.
     pub authenticated_at: Option<Millis>,
 }
 
-/// Checks the claims of a token whose signature is right.
+/// Checks the claims of a token whose signature is valid.
 ///
 /// # Errors
-/// What is wrong, for the log.
+/// The reason, for the log.
 pub(super) fn check(
     claims: &Claims,
     settings: &Oidc,
@@ -93,11 +93,11 @@ pub(super) fn check(
 /// A time in seconds since 1970 as milliseconds. Providers may send fractions.
 fn time(claims: &Claims, name: &str) -> Option<Millis> {
     let seconds = claims.get(name)?.as_f64()?;
-    // A hundred thousand years: beyond that, milliseconds would overflow.
+    // Larger times, a hundred thousand years from now, would overflow as milliseconds.
     (seconds.abs() < 3e12).then_some((seconds * 1000.0) as Millis)
 }
 
-/// The value at a path: the claim of that whole name, else dots lead into objects.
+/// The value at a path: the claim with the complete path as its name, else dots separate the names of nested objects.
 fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
     if let Some(value) = claims.get(path) {
         return Some(value);
@@ -107,17 +107,17 @@ fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
     names.try_fold(first, |value, name| value.get(name))
 }
 
-/// Whether the claims lack what the gateway reads, so that the provider's userinfo has to be asked.
+/// Whether claims that the gateway needs are missing, so that it must request the provider's userinfo.
 pub(super) fn are_incomplete(claims: &Claims, settings: &Oidc) -> bool {
     let reads_roles = settings.roles.keys().any(|value| value != EVERYBODY);
     claim(claims, &settings.name_claim).is_none()
         || (reads_roles && claim(claims, &settings.role_claim).is_none())
 }
 
-/// The account of checked claims.
+/// Converts checked claims to an account.
 ///
 /// # Errors
-/// What is wrong, for the log.
+/// The reason, for the log.
 pub(super) fn account(claims: &Claims, settings: &Oidc) -> Result<Account, String> {
     let text = |name: &str| claim(claims, name).and_then(Value::as_str);
     let subject = text("sub").unwrap_or_default();
@@ -173,7 +173,7 @@ mod tests {
         serde_json::from_value(text).unwrap()
     }
 
-    /// Good claims with these changes; null takes one away.
+    /// Valid claims with these changes; null removes a claim.
     fn changed(changes: &Value) -> Claims {
         let mut claims = json!({
             "iss": "https://id.example", "aud": "gateway", "sub": "248", "nonce": "n", "iat": 1_000, "exp": 1_300,

@@ -1,4 +1,5 @@
-//! The cookie of a sign-in under way: it ties the provider's answer to the browser that asked, on whichever node that arrives.
+//! The cookie of a sign-in in progress: it binds the provider's response to the browser that began the sign-in, on whichever node the response is
+//! received.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,24 +8,24 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use tollgate_core::id;
 
-/// The cookie, and its name where there is no TLS: on loopback.
+/// The name of the cookie, and its name on loopback without TLS.
 const COOKIE: &str = "__Host-tollgate_oidc";
 const LOOPBACK_COOKIE: &str = "tollgate_oidc";
 /// How long a sign-in may take, in seconds.
 const AGE_S: u32 = 600;
 
-/// Which pages a sign-in is for.
+/// The pages that a sign-in is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pages {
-    /// Those of admins.
+    /// The pages of admins.
     Console,
-    /// Those of users.
+    /// The pages of users.
     Portal,
 }
 
 impl Pages {
-    /// Where they are.
+    /// The path prefix of the pages.
     pub fn base(self) -> &'static str {
         match self {
             Self::Console => "/console",
@@ -33,25 +34,25 @@ impl Pages {
     }
 }
 
-/// A sign-in under way. Its secrets are known to the browser only; the provider sees the hash of one.
+/// A sign-in in progress. Only the browser has its secrets; the provider receives the hash of one of them.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Pending {
-    /// Comes back with the provider's answer.
+    /// Returned in the provider's response.
     pub state: String,
-    /// Is in the ID token.
+    /// Contained in the ID token.
     pub nonce: String,
-    /// Of PKCE: proves to the provider that who redeems the code has asked for it.
+    /// The code verifier of PKCE: it proves to the provider that the code is redeemed by the client that requested it.
     pub verifier: String,
-    /// Which pages it is for.
+    /// The pages that the sign-in is for.
     pub pages: Pages,
     /// The path of the page that is shown next.
     pub next: String,
-    /// The session that is to be fresh again; a new one begins if that is `None`.
+    /// The session that is made fresh again; `None` if a new session is begun.
     pub session_id: Option<String>,
 }
 
 impl Pending {
-    /// A sign-in that begins now, with random values of its own.
+    /// A sign-in that begins now, with new random values.
     pub fn new(pages: Pages, next: String, session_id: Option<String>) -> Self {
         Self {
             state: id::random_secret(""),
@@ -68,12 +69,12 @@ impl Pending {
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
     }
 
-    /// Reads the value of a cookie.
+    /// Parses the value of a cookie.
     pub fn from_cookie(value: &str) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
     }
 
-    /// The header that sets the cookie. `Lax`, because the provider's page leads back here.
+    /// The header that sets the cookie. `SameSite=Lax`, because the browser comes here from the provider's page.
     pub fn set_cookie(&self, is_plain_loopback: bool) -> HeaderValue {
         let text = serde_json::json!(self).to_string();
         header(&URL_SAFE_NO_PAD.encode(text), AGE_S, is_plain_loopback)

@@ -1,4 +1,4 @@
-//! The OpenID provider: its metadata and keys, and the exchange of a code for an account.
+//! The OpenID provider: reads its metadata and keys, and exchanges a code for an account.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,24 +26,24 @@ const TIMEOUTS: Timeouts = Timeouts {
     first_byte: Duration::from_secs(10),
     idle: Duration::from_secs(5),
 };
-/// Bytes of the provider's answers that are read.
+/// Bytes of a response of the provider that are read.
 const MAX_ANSWER: usize = 1 << 20;
-/// How long metadata and keys are used.
+/// How long metadata and keys are used before they are read again.
 const METADATA_TTL: Millis = HOUR;
 
 /// Why a sign-in failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OidcError {
-    /// The provider does not answer as it should: the sign-in can be tried again.
+    /// The provider does not respond correctly: the sign-in can be retried.
     #[error("the OpenID provider is not available: {0}")]
     Unavailable(String),
-    /// What it answers does not prove who signs in.
+    /// The provider's response does not prove who signs in.
     #[error("a sign-in was rejected: {0}")]
     Rejected(String),
 }
 
 impl OidcError {
-    /// A word for the page that shows it.
+    /// An error code for the page that shows the error.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unavailable(_) => "provider_unavailable",
@@ -60,16 +60,16 @@ struct Metadata {
     token_endpoint: String,
     jwks_uri: String,
     userinfo_endpoint: Option<String>,
-    /// `client_secret_basic` if it is not there.
+    /// The default is `client_secret_basic`.
     token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    /// Of RFC 9207.
+    /// Defined in RFC 9207.
     #[serde(default)]
     authorization_response_iss_parameter_supported: bool,
 }
 
 #[derive(Deserialize)]
 struct KeySet {
-    /// Keys of unknown kinds are left out, not an error.
+    /// Keys of unknown kinds are ignored and are not an error.
     keys: Vec<serde_json::Value>,
 }
 
@@ -79,7 +79,7 @@ struct Tokens {
     access_token: Option<Secret>,
 }
 
-/// What was read from the provider, and when.
+/// The data that was read from the provider, and when.
 #[derive(Default)]
 struct Cache {
     metadata: Option<(Arc<Metadata>, Millis)>,
@@ -97,7 +97,7 @@ pub struct OidcProvider {
 }
 
 impl OidcProvider {
-    /// The provider of these settings, for a gateway whose console and portal have these addresses.
+    /// The provider with these settings, for a gateway whose console and portal have these URLs.
     pub fn new(
         settings: Oidc,
         [console_url, portal_url]: [&str; 2],
@@ -126,16 +126,16 @@ impl OidcProvider {
         &self.settings
     }
 
-    /// Checks that the provider answers: its metadata and keys. For `tollgate doctor`.
+    /// Checks that the provider responds with metadata and keys. For `tollgate doctor`.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The reason.
     pub async fn check(&self) -> Result<(), OidcError> {
         let metadata = self.metadata().await?;
         self.keys(&metadata, false).await.map(drop)
     }
 
-    /// The provider's page on which somebody signs in.
+    /// The URL of the provider's page on which somebody signs in.
     ///
     /// # Errors
     /// [`OidcError::Unavailable`].
@@ -154,7 +154,7 @@ impl OidcProvider {
             .append_pair("code_challenge", &pending.challenge())
             .append_pair("code_challenge_method", "S256");
         if pending.session_id.is_some() {
-            // Asks for the password also where the account is signed in at the provider, and for the time of that.
+            // Requests that the provider asks for the password even if the account is signed in there, and that the token states when.
             query
                 .append_pair("prompt", "login")
                 .append_pair("max_age", "0");
@@ -163,7 +163,7 @@ impl OidcProvider {
         Ok(url.into())
     }
 
-    /// The account that the provider's code stands for. `issuer` is the parameter `iss` of its answer.
+    /// Exchanges the provider's code for an account. `issuer` is the parameter `iss` of the provider's response.
     ///
     /// # Errors
     /// [`OidcError`].
@@ -193,7 +193,7 @@ impl OidcProvider {
         claims::account(&claims, &self.settings).map_err(OidcError::Rejected)
     }
 
-    /// The request that redeems a code.
+    /// The request that exchanges a code for tokens.
     fn token_request(
         &self,
         metadata: &Metadata,
@@ -246,7 +246,7 @@ impl OidcProvider {
         let (status, answer) = self.send(request).await?;
         match status.is_success() {
             true => parse("token_endpoint", &answer),
-            // 400 and 401 (RFC 6749, section 5.2); its word is safe to log, its sentence may have anything in it.
+            // The status is 400 or 401 (RFC 6749, section 5.2). The error code is safe to log, its description may contain any text.
             false if status.is_client_error() => {
                 #[derive(Deserialize)]
                 struct Refusal {
@@ -261,7 +261,7 @@ impl OidcProvider {
         }
     }
 
-    /// The claims of a token that the provider has signed.
+    /// Verifies a token's signature; returns its claims.
     async fn verify(&self, metadata: &Metadata, token: &str) -> Result<Claims, OidcError> {
         let rejected = |e: SignatureError| match e {
             SignatureError::UnknownKey => {
@@ -346,7 +346,7 @@ impl OidcProvider {
         Ok(metadata)
     }
 
-    /// The provider's keys; read anew if a token, which comes from the provider itself, has a key that is not among them.
+    /// The provider's keys. They are read again if a token, which was received directly from the provider, has an unknown key.
     async fn keys(
         &self,
         metadata: &Metadata,

@@ -1,5 +1,5 @@
-//! Signatures of ID tokens: JSON Web Signatures (RFC 7515) of RSA, ECDSA and Ed25519 keys in a JSON Web Key Set (RFC 7517). `none` and
-//! symmetric algorithms are not among them.
+//! Verifies the signatures of ID tokens: JSON Web Signatures (RFC 7515) by RSA, ECDSA and Ed25519 keys in a JSON Web Key Set (RFC 7517). `none` and
+//! symmetric algorithms are not supported.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,12 +26,12 @@ pub(super) struct Jwk {
     y: Option<String>,
 }
 
-/// Why a token does not count.
+/// Why a token is rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SignatureError {
-    /// It names a key that is not known; the provider may have a new one.
+    /// It names an unknown key; the provider may have a new one.
     UnknownKey,
-    /// It is malformed, has an algorithm that is not allowed, or was signed by somebody else.
+    /// It is malformed, has an algorithm that is not allowed, or has an invalid signature.
     Invalid(&'static str),
 }
 
@@ -39,11 +39,11 @@ pub(super) enum SignatureError {
 struct Header {
     alg: String,
     kid: Option<String>,
-    /// Extensions that must be understood: there are none.
+    /// Extensions that must be understood: the gateway supports none.
     crit: Option<Value>,
 }
 
-/// How a signature is checked.
+/// How a signature is verified.
 enum Algorithm {
     Rsa(&'static RsaParameters),
     Ecdsa(&'static EcdsaVerificationAlgorithm, &'static str),
@@ -51,7 +51,7 @@ enum Algorithm {
 }
 
 impl Algorithm {
-    /// `None` for `none`, for algorithms whose key is the client's secret, and for unknown ones.
+    /// The algorithm with that name. `None` for `none`, for algorithms whose key is the client's secret, and for unknown ones.
     fn by_name(name: &str) -> Option<Self> {
         Some(match name {
             "RS256" => Self::Rsa(&signature::RSA_PKCS1_2048_8192_SHA256),
@@ -67,7 +67,7 @@ impl Algorithm {
         })
     }
 
-    /// Whether the key is of this kind and may sign with this algorithm.
+    /// Whether the key is of the kind that the algorithm needs and may be used with it.
     fn fits(&self, key: &Jwk, name: &str) -> bool {
         let kind = match self {
             Self::Rsa(_) => key.kty == "RSA",
@@ -87,7 +87,7 @@ impl Algorithm {
             }),
             Self::Ecdsa(algorithm, _) => {
                 bytes(&key.x).zip(bytes(&key.y)).is_some_and(|(x, y)| {
-                    // The uncompressed form of a point.
+                    // The point in its uncompressed form.
                     let point = [&[4][..], &x, &y].concat();
                     let key = UnparsedPublicKey::new(*algorithm, point);
                     key.verify(message, signature).is_ok()
@@ -105,7 +105,7 @@ fn decode(part: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok()
 }
 
-/// The claims of a token that one of `keys` has signed.
+/// Verifies that one of `keys` has signed a token; returns the token's claims.
 ///
 /// # Errors
 /// [`SignatureError`].
@@ -221,7 +221,7 @@ mod tests {
                 "{token}: {result:?}"
             );
         }
-        // A key for encryption, for another algorithm or of another kind signs nothing.
+        // A key that is for encryption, for another algorithm or of another kind must not be accepted.
         for change in [
             json!({ "use": "enc" }),
             json!({ "alg": "ES384" }),

@@ -1,4 +1,4 @@
-//! Requests to the collector: OTLP over HTTP, in protobuf.
+//! Sends requests to the collector: OTLP over HTTP, in protobuf.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(5),
 };
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
-/// Bytes of the collector's answer that are read.
+/// Bytes of a response of the collector that are read.
 const MAX_ANSWER: usize = 65_536;
 
 /// One endpoint of a collector.
@@ -28,19 +28,19 @@ pub(super) struct Collector {
     client: egress::Client,
 }
 
-/// Why a collector did not take a message.
+/// Why a collector did not accept a message.
 #[derive(Debug)]
 pub(super) struct SendError {
-    /// What went wrong, for the log.
+    /// The error, for the log.
     pub(super) message: String,
-    /// Whether the same message may be taken later.
+    /// Whether the collector may accept the same message later.
     pub(super) may_pass: bool,
-    /// How long the collector wants no more messages. `None` if it did not say.
+    /// How long the collector requests a pause. `None` if it requests none.
     pub(super) retry_after: Option<Duration>,
 }
 
 impl Collector {
-    /// The collector at the base URL `endpoint`; `path`, such as `/v1/traces`, takes one kind of message.
+    /// The endpoint of the collector at the base URL `endpoint`; `path`, such as `/v1/traces`, is for one kind of message.
     pub(super) fn new(
         endpoint: &str,
         path: &str,
@@ -56,7 +56,7 @@ impl Collector {
         }
     }
 
-    /// Sends one message. Returns the body of the answer, empty if it cannot be read.
+    /// Sends one message. Returns the body of the response; empty if it cannot be read.
     pub(super) async fn send(&self, message: &Bytes) -> Result<Bytes, SendError> {
         let failed = |message: String, may_pass| SendError {
             message,
@@ -70,12 +70,12 @@ impl Collector {
         let response = response.map_err(|e| failed(e.to_string(), true))?;
         let status = response.status();
         let retry_after = parse_retry_after(response.headers());
-        // Read to its end, so that the connection can be used again.
+        // The body is read to its end, so that the connection can be used again.
         let answer = response.into_body().collect(MAX_ANSWER).await;
         if status.is_success() {
             return Ok(answer.unwrap_or_default());
         }
-        // The statuses that OTLP lets clients try again after.
+        // The statuses for which OTLP allows retries.
         let may_pass = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS
@@ -90,13 +90,13 @@ impl Collector {
     }
 }
 
-/// The wait of a `retry-after` in seconds. `None` for a date: the pause is then ours to choose.
+/// The pause in a `retry-after` in seconds. `None` for a date: the exporter then chooses the pause.
 fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// What sends: this gateway, as the process `node`.
+/// The resource that sends: this gateway, as the process `node`.
 pub(super) fn resource(settings: &Traces, node: &str) -> Resource {
     let attributes = [
         (semconv::SERVICE_NAME, settings.service_name.as_str().into()),

@@ -1,4 +1,4 @@
-//! What a chat said, for API keys with `trace_content`: the conversation and the reply in the form of OpenTelemetry's conventions
+//! The content of a chat, for API keys with `trace_content`: the conversation and the reply in the form of OpenTelemetry's conventions
 //! (<https://github.com/open-telemetry/semantic-conventions-genai>, `gen-ai-input-messages.json`, `gen-ai-output-messages.json`). Files are left out.
 
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tollgate_chat::hub::{FinishReason, Part, PartKind, Request, Response, Respon
 use super::proto::Value;
 use super::semconv;
 
-/// Bytes of a request, and of a reply, up to which they are recorded.
+/// The largest size in bytes of a request, and of a reply, that is recorded.
 const MAX_BYTES: usize = 262_144;
 
 /// A chat as its client sees it.
@@ -25,14 +25,15 @@ pub struct ChatContent {
 }
 
 impl std::fmt::Debug for ChatContent {
-    /// Without the content.
+    /// Prints nothing of the content.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChatContent").finish_non_exhaustive()
     }
 }
 
 impl ChatContent {
-    /// Of a request in `format`, whose reply is a stream or not. A stream that is one JSON array (`is_array`) is not recorded.
+    /// The content of a request in `format`; `is_stream` states whether its reply is a stream. A stream that is one JSON array (`is_array`) is not
+    /// recorded.
     pub fn new(
         format: &'static dyn Format,
         request: &Bytes,
@@ -47,7 +48,7 @@ impl ChatContent {
         }
     }
 
-    /// The next piece of the reply, without an envelope.
+    /// Records the next piece of the reply, without an envelope.
     pub fn push(&self, piece: &[u8]) {
         let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bytes) = reply.as_mut() {
@@ -59,7 +60,7 @@ impl ChatContent {
         }
     }
 
-    /// The conventions' attributes, as JSON text. What cannot be read, or is too large, has none.
+    /// The attributes of the conventions, as JSON text. Content that cannot be parsed, or is too large, has none.
     pub(super) fn attributes(&self) -> Vec<(&'static str, Value)> {
         let mut attributes = Vec::new();
         let request = self.request.as_ref();
@@ -79,7 +80,7 @@ impl ChatContent {
         attributes
     }
 
-    /// What the client got, as far as it got it. `None` if that is nothing.
+    /// The reply, as far as the client received it. `None` if nothing was received.
     fn response(&self) -> Option<Response> {
         let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = reply.take().filter(|bytes| !bytes.is_empty())?;
@@ -87,7 +88,7 @@ impl ChatContent {
             return self.format.read_response(&bytes).ok();
         }
         let (mut reader, mut events) = (self.format.stream_reader(), Vec::new());
-        // A stream that was cut is recorded up to there.
+        // A stream that was cut off is recorded up to that point.
         let _ = reader.push(&bytes, &mut events);
         let mut builder = ResponseBuilder::default();
         events.iter().for_each(|event| builder.push(event));
@@ -95,7 +96,7 @@ impl ChatContent {
     }
 }
 
-/// The parts of the system prompts, and the other messages.
+/// The parts of the system prompts, and all other messages.
 fn input(request: &Request) -> (Vec<Json>, Vec<Json>) {
     let (mut system, mut messages) = (Vec::new(), Vec::new());
     for turn in &request.turns {
@@ -144,7 +145,7 @@ fn part(part: &Part) -> Json {
             let content: Vec<Json> = content.iter().map(self::part).collect();
             json!({ "type": "tool_call_response", "id": id, "response": content })
         }
-        // The conventions allow other types than theirs.
+        // The conventions also allow types that they do not define.
         PartKind::Image { .. } => json!({ "type": "image" }),
         PartKind::Audio { .. } => json!({ "type": "audio" }),
         PartKind::Video { .. } => json!({ "type": "video" }),

@@ -1,8 +1,8 @@
-//! The place of a span in a trace, and its text form (<https://www.w3.org/TR/trace-context/>).
+//! The ids of a span and its trace, and their text form (<https://www.w3.org/TR/trace-context/>).
 
 use std::fmt;
 
-/// The trace and the span that further spans are children of. Only sampled traces have one here.
+/// The trace and the span that are the parents of further spans. Exists only for sampled traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanContext {
     /// The trace.
@@ -12,10 +12,10 @@ pub struct SpanContext {
 }
 
 impl SpanContext {
-    /// Reads a `traceparent`, with whether its trace is sampled. `None` if it is malformed.
+    /// Parses a `traceparent`; also returns whether its trace is sampled. `None` if it is malformed.
     pub fn parse(text: &str) -> Option<(Self, bool)> {
         let version = text.get(..2)?;
-        // Later versions may have more fields.
+        // Later versions of the format may have more fields.
         let is_complete =
             text.len() == 55 || (version != "00" && text.as_bytes().get(55) == Some(&b'-'));
         let parts = [text.get(2..3)?, text.get(35..36)?, text.get(52..53)?];
@@ -44,7 +44,7 @@ impl SpanContext {
 }
 
 impl fmt::Display for SpanContext {
-    /// A `traceparent` that says that the trace is sampled.
+    /// Writes a `traceparent` of a sampled trace.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{}-{}-01", self.trace_hex(), self.span_hex())
     }
@@ -54,7 +54,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// `2 * N` lower-case hexadecimal digits.
+/// Parses `2 * N` lower-case hexadecimal digits.
 fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');

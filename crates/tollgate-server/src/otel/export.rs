@@ -1,4 +1,4 @@
-//! Sends spans to the collector: in batches, in the background, each tried a few times. Spans that find no room are dropped and counted.
+//! Sends spans to the collector: in batches, in the background, with a few attempts each. If the queue is full, spans are dropped and counted.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,16 +15,16 @@ use super::proto::{ExportTraceServiceRequest, Resource, ResourceSpans, ScopeSpan
 use super::span::EndedSpan;
 use crate::metrics::Metrics;
 
-/// Spans that may wait.
+/// Spans that may wait to be sent.
 const MAX_WAITING: usize = 16_384;
 /// Spans of one request to the collector.
 const BATCH: usize = 512;
-/// How long a span waits at most for others.
+/// The longest time that a span waits for others.
 const INTERVAL: Duration = Duration::from_secs(2);
-/// How often a batch is sent, and the pause before the second time; doubled each time.
+/// How often a batch is sent, and the pause before the second attempt; doubled each time.
 const TRIES: u32 = 4;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// How long the rest may take at shutdown.
+/// Timeout of the last export at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Ended spans that wait to be sent.
@@ -53,7 +53,7 @@ impl SpanQueue {
         }
     }
 
-    /// The next batch, empty if nothing waits, and how many spans were dropped since the last one.
+    /// Takes the next batch, empty if no span waits, and the number of spans that were dropped since the last batch.
     fn take(&self) -> (Vec<EndedSpan>, u64) {
         let mut waiting = self.locked();
         let count = waiting.spans.len().min(BATCH);
@@ -91,7 +91,7 @@ impl Exporter {
         }
     }
 
-    /// Sends spans as they end. Never returns.
+    /// Sends spans in a loop. Never returns.
     pub async fn run(&self) {
         loop {
             let _ = tokio::time::timeout(INTERVAL, self.queue.batch_is_full.notified()).await;
@@ -99,7 +99,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what waits, for a few seconds at most.
+    /// Sends the waiting spans, for a few seconds at most.
     pub async fn flush(&self) {
         if tokio::time::timeout(FLUSH_TIMEOUT, self.send_waiting())
             .await

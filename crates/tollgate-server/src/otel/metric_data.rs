@@ -1,5 +1,5 @@
-//! The metrics of `/metrics` in the form of OTLP: the same counts under the same names, so that dashboards of both agree. Only times of providers and
-//! tokens of single chats have the names and attributes of OpenTelemetry's conventions for generative models.
+//! Converts the metrics of `/metrics` to OTLP: the same counts with the same names, so that dashboards of both show the same. Only durations of
+//! providers and tokens of single chats have the names and attributes of OpenTelemetry's conventions for generative models.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use super::semconv;
 use super::span::{key_value, nanos};
 use crate::metrics::{self, Exemplars, FIRST_TOKEN_SECONDS, PROVIDER_SECONDS, REQUEST_TOKENS};
 
-/// OTLP's number of counts since the start of the process.
+/// OTLP's number for counts since the start of the process.
 const CUMULATIVE: i32 = 2;
 
-/// What the points of one message have in common.
+/// The values that all points of one message share.
 pub(super) struct Points<'a> {
-    /// When counting began, in nanoseconds since 1970.
+    /// When the counts began, in nanoseconds since 1970.
     pub(super) started: u64,
     /// When the points were read, in nanoseconds since 1970.
     pub(super) now: u64,
@@ -120,7 +120,7 @@ impl Points<'_> {
         found.map(exemplar).collect()
     }
 
-    /// The attributes of the conventions for these labels. Without a kind of request they are a chat's.
+    /// The attributes that the conventions define for these labels. Without the label `kind`, they are those of a chat.
     fn conventional_attributes(&self, labels: &[LabelPair]) -> Vec<KeyValue> {
         let kind = labels.iter().find(|label| label.name() == "kind");
         let kind = kind.map_or("chat", LabelPair::value);
@@ -135,7 +135,7 @@ impl Points<'_> {
             match (label.name(), label.value()) {
                 ("channel", channel) => {
                     attributes.push((semconv::CHANNEL, channel.into()));
-                    // A channel that was deleted has no provider any more.
+                    // If the channel was deleted, its provider is unknown.
                     let provider = self.providers.get(channel).map(String::as_str);
                     let provider = provider.map_or(semconv::OTHER_PROVIDER, semconv::provider);
                     attributes.push((semconv::provider_attribute(), provider.into()));
@@ -151,7 +151,7 @@ impl Points<'_> {
     }
 }
 
-/// The name that OpenTelemetry's conventions have for a metric. `None` if they have none.
+/// The name in OpenTelemetry's conventions for a metric. `None` if they define none.
 fn conventional_name(name: &str) -> Option<&'static str> {
     match name {
         PROVIDER_SECONDS => Some(semconv::OPERATION_DURATION),
@@ -161,7 +161,7 @@ fn conventional_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The unit that a name of Prometheus ends with, as OTLP writes it (UCUM).
+/// The unit at the end of a Prometheus name, as OTLP writes it (UCUM).
 fn unit(name: &str) -> &'static str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     match name.rsplit('_').next() {

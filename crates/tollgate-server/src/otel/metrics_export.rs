@@ -1,4 +1,4 @@
-//! Sends the metrics to the collector at an interval. They are cumulative: what one message that is lost would have said, the next one says.
+//! Sends the metrics to the collector at an interval. They are cumulative: if a message is lost, the next one includes its counts.
 
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime};
@@ -19,12 +19,12 @@ use super::proto::Resource;
 use super::span::nanos;
 use crate::metrics::Exemplars;
 
-/// The longest pause that a collector can ask for.
+/// The longest pause that a collector can request.
 const MAX_PAUSE: Duration = Duration::from_secs(600);
-/// How long the last message may take at shutdown.
+/// Timeout of the last message at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The metrics of one moment.
+/// The metrics at one moment.
 pub struct Snapshot {
     /// Every metric.
     pub families: Vec<MetricFamily>,
@@ -47,7 +47,8 @@ pub struct MetricsExporter {
 }
 
 impl MetricsExporter {
-    /// Sends what `source` reads, counted since `started`, as the process `node`. `None` if there is no collector or no interval.
+    /// An exporter that sends the metrics that `source` returns, counted since `started`, as the process `node`. `None` if no collector or no
+    /// interval is configured.
     pub fn new(
         settings: &Traces,
         node: &str,
@@ -66,7 +67,7 @@ impl MetricsExporter {
         })
     }
 
-    /// Sends the metrics at the interval, or when a collector that is busy wants them. Never returns.
+    /// Sends the metrics at the interval, or after the pause that a busy collector requests. Never returns.
     pub async fn run(&self) {
         let mut pause = self.interval;
         loop {
@@ -79,14 +80,14 @@ impl MetricsExporter {
                         "the collector took no metrics: the next message has their counts too"
                     );
                     let requested_pause = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
-                    // Not at once, whatever it says.
+                    // At least a second, even if the collector requests less.
                     requested_pause.map_or(self.interval, |pause| pause.max(Duration::from_secs(1)))
                 }
             };
         }
     }
 
-    /// Sends the last counts, for a few seconds at most.
+    /// Sends the metrics a last time, for a few seconds at most.
     pub async fn flush(&self) {
         match tokio::time::timeout(FLUSH_TIMEOUT, self.send()).await {
             Ok(Ok(())) => {}
@@ -103,7 +104,7 @@ impl MetricsExporter {
     async fn send(&self) -> Result<(), SendError> {
         let message = Bytes::from(self.encode(&(self.source)().await));
         let answer = self.collector.send(&message).await?;
-        // Collectors may answer with nothing, or with text: that is no error.
+        // Collectors may respond with an empty body, or with text: that is no error.
         let answer = ExportMetricsServiceResponse::decode(answer).unwrap_or_default();
         let partial = answer.partial_success.unwrap_or_default();
         if partial.rejected_data_points > 0 {

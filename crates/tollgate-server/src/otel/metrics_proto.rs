@@ -84,7 +84,7 @@ pub(super) struct NumberDataPoint {
     pub(super) start_time_unix_nano: u64,
     #[prost(fixed64, tag = "3")]
     pub(super) time_unix_nano: u64,
-    /// Of the oneof `value` the one member that is used: present even if it is 0.
+    /// The only member of the oneof `value` that is used: present even if it is 0.
     #[prost(double, optional, tag = "4")]
     pub(super) as_double: Option<f64>,
     #[prost(message, repeated, tag = "7")]
@@ -109,7 +109,7 @@ pub(super) struct HistogramDataPoint {
     pub(super) count: u64,
     #[prost(double, optional, tag = "5")]
     pub(super) sum: Option<f64>,
-    /// One more than there are bounds: the last is of values above them all.
+    /// One more than there are bounds: the last is the count of values above all bounds.
     #[prost(fixed64, repeated, tag = "6")]
     pub(super) bucket_counts: Vec<u64>,
     #[prost(double, repeated, tag = "7")]
@@ -124,7 +124,7 @@ pub(super) struct HistogramDataPoint {
 pub(super) struct Exemplar {
     #[prost(fixed64, tag = "2")]
     pub(super) time_unix_nano: u64,
-    /// Of the oneof `value` the one member that is used: present even if it is 0.
+    /// The only member of the oneof `value` that is used: present even if it is 0.
     #[prost(double, optional, tag = "3")]
     pub(super) as_double: Option<f64>,
     #[prost(bytes = "vec", tag = "4")]

@@ -1,6 +1,6 @@
-//! OpenTelemetry: the traces of requests and tasks, and the metrics, sent to a collector by OTLP over HTTP. Spans say where time went, what it cost and on which
-//! channel; what requests and responses say is only in those of API keys with `trace_content`. Without a collector nothing is recorded: that is one check a
-//! request.
+//! OpenTelemetry: sends the traces of requests and tasks, and the metrics, to a collector by OTLP over HTTP. Spans contain times, costs and channels;
+//! the content of requests and responses is recorded only for API keys with `trace_content`. Without a collector nothing is recorded, which costs one
+//! check per request.
 
 mod collector;
 mod content;
@@ -49,7 +49,7 @@ pub fn is_on() -> bool {
     tracer().is_some()
 }
 
-/// Starts to record spans if there is a collector; what is returned sends them. `node` is this process's name.
+/// Starts to record spans if a collector is configured; the returned exporter sends them. `node` is this process's name.
 pub fn start(
     settings: &Traces,
     node: &str,

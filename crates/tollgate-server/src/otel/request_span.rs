@@ -1,4 +1,4 @@
-//! The span of a request, and those of its attempts at providers.
+//! The span of a request, and the spans of its attempts at providers.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
@@ -17,7 +17,7 @@ use crate::logging::{ChatSummary, RequestLine};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// The span of a request of a sampled trace.
+/// The span of a request whose trace is sampled.
 #[derive(Debug)]
 pub struct RequestSpan {
     context: SpanContext,
@@ -26,7 +26,7 @@ pub struct RequestSpan {
     route: String,
     started: SystemTime,
     attempts: Mutex<Vec<AttemptSpan>>,
-    /// Set if the API key wants it.
+    /// The recorder of the content; set if the API key enables it.
     content: OnceLock<Arc<ChatContent>>,
 }
 
@@ -35,7 +35,7 @@ pub struct RequestSpan {
 struct AttemptSpan {
     span_id: [u8; 8],
     started: SystemTime,
-    /// `None` while it goes on.
+    /// When the attempt ended; `None` while it runs.
     ended: Option<SystemTime>,
     channel: String,
     provider: String,
@@ -44,8 +44,8 @@ struct AttemptSpan {
 }
 
 impl RequestSpan {
-    /// The span of a request to `route`. `None` if there are no traces, or this one is not sampled: a caller with a trace decides, else the
-    /// configured ratio does.
+    /// Begins the span of a request to `route`. `None` if there is no collector, or the trace is not sampled: if the caller sent a trace, its flag
+    /// decides, else the configured ratio does.
     pub fn begin(headers: &HeaderMap, route: &str) -> Option<Self> {
         let tracer = tracer()?;
         let parent = headers
@@ -60,7 +60,7 @@ impl RequestSpan {
                 span_id: rand::random(),
             },
             parent: parent.map(|parent| parent.span_id),
-            // Without a parent it belongs to nothing.
+            // A `tracestate` without a parent is ignored.
             state: parent.and_then(|_| TraceState::from_headers(headers)),
             route: route.to_owned(),
             started: SystemTime::now(),
@@ -69,7 +69,7 @@ impl RequestSpan {
         })
     }
 
-    /// Where further spans of the request belong.
+    /// The parent of further spans of the request.
     pub fn context(&self) -> SpanContext {
         self.context
     }
@@ -79,17 +79,17 @@ impl RequestSpan {
         self.state.as_ref()
     }
 
-    /// Has what a chat says recorded.
+    /// Enables recording of the chat's content.
     pub fn set_content(&self, content: ChatContent) {
         let _ = self.content.set(Arc::new(content));
     }
 
-    /// Records what the chat says. `None` if that is not recorded.
+    /// The recorder of the chat's content. `None` if the content is not recorded.
     pub fn content(&self) -> Option<Arc<ChatContent>> {
         self.content.get().cloned()
     }
 
-    /// An attempt at a chat begins. Returns what its provider gets of the trace; `None` if the channel passes none on.
+    /// Begins the span of an attempt at a chat. Returns the trace headers for the provider; `None` if the channel forwards none.
     pub fn begin_attempt(&self, channel: &Channel, model: &str) -> Option<TraceHeaders> {
         let attempt = AttemptSpan {
             span_id: rand::random(),
@@ -119,7 +119,7 @@ impl RequestSpan {
         }
     }
 
-    /// The attempt that began last has failed with this kind of error.
+    /// Ends the attempt that began last with this kind of error.
     pub fn fail_attempt(&self, error: &'static str) {
         if let Some(attempt) = self.attempts().last_mut() {
             attempt.ended = Some(SystemTime::now());
@@ -131,7 +131,7 @@ impl RequestSpan {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends the span and those of its attempts, when all work on the request has ended.
+    /// Ends the request's span and those of its attempts; called when all work on the request has ended.
     pub fn end(&self, line: &RequestLine<'_>) {
         let Some(tracer) = tracer() else { return };
         let ended = SystemTime::now();

@@ -1,5 +1,5 @@
-//! Every name that spans and sent metrics use: OpenTelemetry's semantic conventions for HTTP and for generative models
-//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and our own under `tollgate.`.
+//! All names that spans and exported metrics use: those of OpenTelemetry's semantic conventions for HTTP and for generative models
+//! (<https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/>), and the gateway's own under `tollgate.`.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ pub(super) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(super) const CHAT: &str = "chat";
 pub(super) const GENERATE_CONTENT: &str = "generate_content";
 
-/// JSON text, as spans have no lists of objects. Newer than version 1.36, which has content in events alone.
+/// JSON text, because spans support no lists of objects. Newer than version 1.36, which has content only in events.
 pub(super) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
 pub(super) const INPUT_MESSAGES: &str = "gen_ai.input.messages";
 pub(super) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
@@ -33,8 +33,8 @@ pub(super) const TOKEN_TYPE: &str = "gen_ai.token.type";
 
 /// A histogram of seconds: how long requests to providers take, by operation.
 pub(super) const OPERATION_DURATION: &str = "gen_ai.client.operation.duration";
-/// A histogram of tokens of single requests, by [`TOKEN_TYPE`]. What the conventions are to have in its place
-/// (`gen_ai.client.inference.*`) is in none of their releases yet.
+/// A histogram of the tokens of single requests, by [`TOKEN_TYPE`]. Its planned replacement in the conventions (`gen_ai.client.inference.*`) is in
+/// none of their releases yet.
 pub(super) const TOKEN_USAGE: &str = "gen_ai.client.token.usage";
 
 pub(super) const REQUEST_ID: &str = "tollgate.request.id";
@@ -43,18 +43,18 @@ pub(super) const TASK_ID: &str = "tollgate.task.id";
 pub(super) const CHANNEL: &str = "tollgate.channel";
 pub(super) const ATTEMPTS: &str = "tollgate.attempts";
 pub(super) const OUTCOME: &str = "tollgate.outcome";
-/// A decimal number in the gateway's currency, as text: it is exact.
+/// A decimal number in the gateway's currency, as text, so that it is exact.
 pub(super) const COST: &str = "tollgate.cost";
 
-/// A provider that is not known.
+/// The value for an unknown provider.
 pub(super) const OTHER_PROVIDER: &str = "_OTHER";
 
-/// The variable by which programs choose between stable and newer names.
+/// The environment variable with which programs choose between stable and newer names.
 const OPT_IN: &str = "OTEL_SEMCONV_STABILITY_OPT_IN";
-/// Its value for the newest names of generative models.
+/// Its value that selects the newest names of generative models.
 const LATEST_GEN_AI: &str = "gen_ai_latest_experimental";
 
-/// The attribute that names a provider: its name has changed in version 1.37 of the conventions.
+/// The attribute that names a provider: it was renamed in version 1.37 of the conventions.
 pub(super) fn provider_attribute() -> &'static str {
     match uses_latest_names() {
         true => "gen_ai.provider.name",
@@ -69,7 +69,7 @@ pub(super) fn provider(kind: &str) -> &str {
     })
 }
 
-/// A histogram of seconds: how long streams take until their first piece. Version 1.36 of the conventions has only the name for servers of models.
+/// A histogram of seconds: how long streams take until their first piece. Version 1.36 of the conventions has a name only for servers of models.
 pub(super) fn time_to_first_token() -> &'static str {
     match uses_latest_names() {
         true => "gen_ai.client.operation.time_to_first_chunk",
@@ -77,7 +77,7 @@ pub(super) fn time_to_first_token() -> &'static str {
     }
 }
 
-/// Whether the newest names were chosen when the process started.
+/// Whether the newest names were selected when the process started.
 fn uses_latest_names() -> bool {
     static OPTED: LazyLock<bool> = LazyLock::new(|| {
         let opted = std::env::var(OPT_IN).unwrap_or_default();

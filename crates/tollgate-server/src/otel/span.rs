@@ -1,21 +1,21 @@
-//! A span that has ended, and its OTLP form.
+//! A span that has ended, and its conversion to OTLP.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::context::SpanContext;
 use super::proto::{AnyValue, KeyValue, Link, Span, Status, Value};
 
-/// OTLP's number of a status that is an error.
+/// OTLP's number for the status error.
 const STATUS_ERROR: i32 = 2;
 /// The flag of a trace that is sampled.
 const SAMPLED: u32 = 1;
 
-/// What a span is about, with OTLP's number.
+/// The kind of a span, with OTLP's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SpanKind {
-    /// A request that a client sent.
+    /// A request of a client to the gateway.
     Server = 2,
-    /// A request to a provider.
+    /// A request of the gateway to a provider.
     Client = 3,
     /// Work on a task that was submitted earlier.
     Consumer = 5,
@@ -28,14 +28,14 @@ pub(super) struct EndedSpan {
     /// The trace's `tracestate`. `None` if the caller sent none.
     pub(super) trace_state: Option<String>,
     pub(super) parent: Option<[u8; 8]>,
-    /// The span that caused this one.
+    /// A link to the span that caused this one.
     pub(super) link: Option<SpanContext>,
     pub(super) kind: SpanKind,
     pub(super) name: String,
     pub(super) started: SystemTime,
     pub(super) ended: SystemTime,
     pub(super) attributes: Vec<(&'static str, Value)>,
-    /// What failed. `None` if nothing did.
+    /// The error. `None` if there was none.
     pub(super) error: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The spans of a task's work: children of its submission's, whichever node and process does the work.
+//! The spans of a task's work: children of the span of its submission, whichever node and process does the work.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -29,11 +29,11 @@ pub struct OpenAttempt {
     provider: String,
 }
 
-/// How a task ended.
+/// The end of a task.
 pub struct EndedTask<'a> {
-    /// The channel of its last attempt. `None` if the turn that ended it ended no attempt.
+    /// The channel of its last attempt. `None` if the turn that ended the task ended no attempt.
     pub channel: Option<&'a str>,
-    /// Its attempts.
+    /// The number of its attempts.
     pub attempts: i64,
     /// What was charged.
     pub cost: Amount,
@@ -42,19 +42,19 @@ pub struct EndedTask<'a> {
 }
 
 impl OpenAttempt {
-    /// Its span.
+    /// The attempt's span.
     pub fn context(&self) -> SpanContext {
         self.context
     }
 }
 
 impl<'a> TaskTrace<'a> {
-    /// The trace of a task in a worker. `None` if there are no traces, or its submission was in none.
+    /// The trace of a task in a worker. `None` if there is no collector, or the submission was in no sampled trace.
     pub fn of(leased: &'a LeasedTask) -> Option<Self> {
         Self::new(&leased.task, &leased.trace_context, &leased.trace_state)
     }
 
-    /// The trace of a task that `row` is stored of.
+    /// The trace of a task whose trace context is stored in `row`.
     pub fn stored(task: &'a Task, row: &TaskTraceRow) -> Option<Self> {
         Self::new(task, &row.trace_context, &row.trace_state)
     }
@@ -69,12 +69,12 @@ impl<'a> TaskTrace<'a> {
         })
     }
 
-    /// The task's own span, known to every node that works on it.
+    /// The task's span. Its id is derived from the task's id, so all nodes compute the same.
     pub fn context(&self) -> SpanContext {
         self.span(&self.task.id)
     }
 
-    /// The span of what has this name.
+    /// The span whose id is derived from `name`.
     fn span(&self, name: &str) -> SpanContext {
         let digest = Sha256::digest(name);
         let mut span_id = [0; 8];
@@ -85,8 +85,8 @@ impl<'a> TaskTrace<'a> {
         }
     }
 
-    /// The attempt with this number, from 1, known to every node that works on it. It started at `started` on a channel of the kind
-    /// `provider`; `None` for a channel that is not configured any more.
+    /// The attempt with this number, counted from 1; all nodes compute the same span id. It started at `started` on a channel of the kind `provider`;
+    /// `None` for a channel that is not configured any more.
     pub fn attempt(
         &self,
         number: i64,
@@ -102,13 +102,13 @@ impl<'a> TaskTrace<'a> {
         }
     }
 
-    /// What the provider gets of an attempt's place in the trace. `None` if the channel passes none on.
+    /// The trace headers of an attempt for the provider. `None` if the channel forwards none.
     pub fn headers(&self, channel: &Channel, attempt: &OpenAttempt) -> Option<TraceHeaders> {
         let traceparent = channel.trace_context.then(|| attempt.context.to_string())?;
         TraceHeaders::new(&traceparent, self.state.as_deref())
     }
 
-    /// An attempt has ended, with this kind of error if it failed.
+    /// Ends the span of an attempt, with this kind of error if it failed.
     pub fn attempt_ended(&self, attempt: &OpenAttempt, error: Option<&str>) {
         let Some(tracer) = tracer() else { return };
         let mut attributes = self.attributes();
@@ -132,7 +132,7 @@ impl<'a> TaskTrace<'a> {
         });
     }
 
-    /// The task has ended.
+    /// Ends the span of the task.
     pub fn task_ended(&self, end: &EndedTask<'_>) {
         let Some(tracer) = tracer() else { return };
         let mut attributes = self.attributes();
@@ -174,7 +174,7 @@ impl<'a> TaskTrace<'a> {
     }
 }
 
-/// A time of the database as one of this machine.
+/// Converts a time of the database to a system time.
 pub fn system_time(at: Millis) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(u64::try_from(at).unwrap_or(0))
 }

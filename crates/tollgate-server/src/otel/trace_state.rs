@@ -1,4 +1,5 @@
-//! `tracestate`: what tracing systems give along with a trace (<https://www.w3.org/TR/trace-context/#tracestate-header>). The gateway adds nothing to it.
+//! `tracestate`: data that tracing systems send along with a trace (<https://www.w3.org/TR/trace-context/#tracestate-header>). The gateway adds
+//! nothing to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +8,13 @@ use http::{HeaderMap, HeaderName};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// List members, at most: longer lists are not passed on.
+/// The most list members: longer lists are not forwarded.
 const MAX_MEMBERS: usize = 32;
-/// Length in bytes up to which a list is passed on as it is: what everyone has to pass on.
+/// Length in bytes up to which a list is forwarded unchanged: the standard requires at least this.
 const MAX_LENGTH: usize = 512;
-/// Members longer than this, in bytes, go first when a list has to become shorter.
+/// Members longer than this, in bytes, are removed first if a list must be shortened.
 const LONG_MEMBER: usize = 128;
-/// Length in bytes of a key and of a value, at most.
+/// The longest key and the longest value, in bytes.
 const MAX_PART: usize = 256;
 
 /// A valid list, of 1 to 512 bytes.
@@ -21,7 +22,7 @@ const MAX_PART: usize = 256;
 pub struct TraceState(Arc<str>);
 
 impl TraceState {
-    /// The list of a request, whose headers of that name are one list. `None` if there is none, or it is not valid.
+    /// The list of a request; several headers with that name are joined. `None` if there is none, or it is invalid.
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(TRACESTATE).iter();
         let first = values.next()?.to_str().ok()?;
@@ -35,7 +36,7 @@ impl TraceState {
         Self::parse(&list)
     }
 
-    /// Reads a list. One that is too long loses its longest members, then its last ones.
+    /// Parses a list. If it is too long, long members are removed first, then members at its end.
     fn parse(text: &str) -> Option<Self> {
         let text = trim(text);
         let members = || {
@@ -52,7 +53,7 @@ impl TraceState {
         }
         let mut kept: Vec<&str> = members().collect();
         let length = |kept: &[&str]| kept.iter().map(|member| member.len() + 1).sum::<usize>();
-        // One comma fewer than members.
+        // There is one comma fewer than there are members.
         while length(&kept) > MAX_LENGTH + 1 {
             let long = kept.iter().rposition(|member| member.len() > LONG_MEMBER);
             kept.remove(long.unwrap_or(kept.len() - 1));
@@ -60,7 +61,7 @@ impl TraceState {
         (!kept.is_empty()).then(|| Self(kept.join(",").into()))
     }
 
-    /// The list as a header has it.
+    /// The list as a header value.
     pub fn as_str(&self) -> &str {
         &self.0
     }

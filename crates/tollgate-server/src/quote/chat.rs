@@ -1,4 +1,4 @@
-//! The quote of a chat: the most that it can cost, which is what an account with a limit is held for.
+//! The quote of a chat: its highest cost, which is held if the account has a limit.
 
 use bytes::Bytes;
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::chat::error::ChatErrorResponse;
 use crate::chat::priced_request::{PricedRequest, UnpricedRequest};
 use crate::http::large_work;
 
-/// As steps 2 to 4 of a chat, for an account with a limit. The body counts as it is written without spaces between its tokens.
+/// Runs steps 2 to 4 of a chat, as for an account with a limit. The size of the body is that of JSON without spaces between its tokens.
 pub(super) async fn quote(
     context: &ChatContext,
     endpoint: Endpoint,

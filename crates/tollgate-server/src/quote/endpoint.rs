@@ -1,4 +1,4 @@
-//! Which endpoint a path names.
+//! Finds the endpoint of a path.
 
 use tollgate_chat::generate_content::path::{self, Method};
 use tollgate_media::Endpoint as TaskEndpoint;
@@ -6,7 +6,7 @@ use tollgate_media::Endpoint as TaskEndpoint;
 use super::result::QuoteError;
 use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint as ChatEndpoint};
 
-/// The endpoints of tasks, and one more path of one of them.
+/// The endpoints of tasks; one of them has a second path.
 const TASK_PATHS: [TaskEndpoint; 7] = [
     TaskEndpoint::ImageGenerations,
     TaskEndpoint::ImageEdits,
@@ -17,14 +17,14 @@ const TASK_PATHS: [TaskEndpoint; 7] = [
     TaskEndpoint::MultimodalAudio,
 ];
 const NATIVE_SPEECH_ALIAS: &str = "/kling/v1/audio/tts";
-/// The parameter of the paths that name a model.
+/// The parameter in paths that contain a model.
 const MODEL_PARAMETER: &str = "{*named}";
 
 /// An endpoint whose requests have a price.
 pub enum QuotedEndpoint {
-    /// Images, videos, speech.
+    /// Submits an image, video or speech task.
     Task(TaskEndpoint),
-    /// A chat, with the model if the path names it.
+    /// A chat, and the model if the path contains it.
     Chat(ChatEndpoint, Option<String>),
 }
 
@@ -48,7 +48,7 @@ impl QuotedEndpoint {
     }
 }
 
-/// The chat endpoint if the path is one of its generating paths.
+/// The chat endpoint if the path generates a chat response.
 fn match_chat(chat: &ChatPath, path: &str) -> Option<QuotedEndpoint> {
     let model = match chat.operation {
         ChatOperation::ModelInBody if chat.path == path => None,

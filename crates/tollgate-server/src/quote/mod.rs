@@ -1,5 +1,5 @@
-//! Quotes (docs/pricing.md): what a request would be held for, found by the functions that a submission goes through. A quote
-//! moves no money, stores nothing, and calls no provider.
+//! Quotes (docs/pricing.md): the amount that a request would hold, computed by the functions that a submission uses. A quote moves no money, stores
+//! nothing, and calls no provider.
 
 mod chat;
 mod endpoint;
@@ -14,10 +14,10 @@ pub use task::unit_name;
 
 use crate::state::App;
 
-/// Makes a quote.
+/// Returns the quote of a request.
 ///
 /// # Errors
-/// Those of the endpoint for an invalid request; 400 for a path that is no endpoint with a price.
+/// Those of the endpoint for an invalid request; 400 if the path is not one of an endpoint with a price.
 pub async fn quote(app: &App, request: &QuoteRequest<'_>) -> Result<Quote, QuoteError> {
     match QuotedEndpoint::from_path(request.path)? {
         QuotedEndpoint::Task(endpoint) => task::quote(&app.tasks, endpoint, request)

@@ -1,4 +1,4 @@
-//! A quote, and why there is none.
+//! A quote, and the errors of quoting.
 
 use serde_json::{Value, json};
 use tollgate_config::Currency;
@@ -7,32 +7,32 @@ use tollgate_core::{Amount, ApiError};
 use crate::chat::endpoint::Endpoint as ChatEndpoint;
 use crate::chat::error::ChatErrorResponse;
 
-/// What a request would be held for.
+/// The amount that a request would hold.
 pub struct Quote {
     /// The model as the request names it.
     pub model: String,
-    /// The request as it is understood, with every default.
+    /// The parsed request, with every default.
     pub job: Value,
     /// Request values that would be changed or ignored.
     pub adjustments: Value,
-    /// What is counted: `image`, `second`, `video`, `character` or `token`.
+    /// The unit: `image`, `second`, `video`, `character` or `token`.
     pub unit: &'static str,
-    /// How many of them.
+    /// The number of units.
     pub units: u64,
-    /// The price of one unit. `None` if units have several prices, or none that can be written with nine decimals.
+    /// The price of one unit. `None` if units have several prices, or one with more than nine decimals.
     pub price: Option<Amount>,
-    /// What would be held.
+    /// The amount that would be held.
     pub total: Amount,
-    /// Whether a complete result costs exactly this; else it costs at most this.
+    /// Whether a complete result costs exactly this amount; else it is the highest cost.
     pub exact: bool,
     /// The channels that serve the model.
     pub channels: Vec<String>,
-    /// Whether one of them takes requests now.
+    /// Whether one of these channels accepts requests now.
     pub available: bool,
 }
 
 impl Quote {
-    /// The quote of a request to `path`, without what only one of the two APIs has.
+    /// The quote of a request to `path` as JSON, with the members that both APIs have.
     pub fn to_json(&self, path: &str, currency: Currency) -> Value {
         json!({
             "endpoint": path,
@@ -49,13 +49,13 @@ impl Quote {
     }
 }
 
-/// Why there is no quote.
+/// Why a request cannot be quoted.
 pub enum QuoteError {
-    /// A member of the body is not possible.
+    /// A member of the body is invalid.
     Field {
         /// The member.
         field: &'static str,
-        /// What it must be.
+        /// What is allowed.
         message: String,
     },
     /// The error of a task's endpoint.

@@ -1,4 +1,4 @@
-//! The quote of an image, a video or speech.
+//! The quote of an image, video or speech task.
 
 use serde_json::Value;
 use tollgate_core::{Amount, ApiError};
@@ -12,7 +12,7 @@ use crate::tasks::context::TaskContext;
 use crate::tasks::submit::{find_model, freeze_price, is_strict, serialization_error};
 use crate::tasks::{inputs, moderation};
 
-/// As steps 2 to 6 of a submission, but for what depends on the caller's money and backlog, and for the provider's moderation.
+/// Runs steps 2 to 6 of a submission, without the checks of the caller's money and backlog and without the provider's moderation.
 pub(super) async fn quote(
     context: &TaskContext,
     endpoint: Endpoint,
@@ -50,7 +50,7 @@ pub(super) async fn quote(
     })
 }
 
-/// What the charge counts: a video with one price for the whole is one unit.
+/// The unit of a charge: if a video has one price for any duration, the unit is the video.
 pub fn unit_name(units: Units, charged_units: u64) -> &'static str {
     match units {
         Units::Images(_) => "image",

@@ -1,8 +1,8 @@
-//! How many calls on a channel with a `max_concurrency` each node may make at the same time, as all nodes agree in Redis.
+//! How many calls each node may make at the same time on a channel with a `max_concurrency`. All nodes agree on this in Redis.
 //!
-//! A node has permits there until it gives them back or its lease on them ends; together they are never more than the limit, but
-//! for calls that run anyway. A node that is denied its share is noted, and those that have more than theirs leave it to it as
-//! their calls end. Keys begin with the version of the script ([`PREFIX`]).
+//! A node keeps its permits there until it returns them or its lease on them ends. The sum of all permits never exceeds the limit, except for calls
+//! that are already running. If a node is denied its share, that is recorded, and nodes with more than their share leave permits to it as their calls
+//! end. Keys begin with the version of the script ([`PREFIX`]).
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,32 +13,32 @@ use tollgate_core::Millis;
 
 use super::{RedisClient, RedisUnavailable};
 
-/// Of all keys. The number changes with the meaning of a key.
+/// The prefix of all keys. Its number is raised when the meaning of a key changes.
 const PREFIX: &str = "{tollgate:permits:1}";
-/// How long a node counts as one that wants its share after it was denied it.
+/// How long a node counts as waiting for its share after it was denied it.
 const WANTS_FOR_MS: Millis = 1_000;
 
 static PERMITS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("permits.lua")));
 
-/// What a node asks for.
+/// A node's request for permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PermitRequest {
     /// The channel's `max_concurrency`.
     pub limit: usize,
-    /// Calls that run: they have permits in any case.
+    /// Calls that are running: they keep their permits in any case.
     pub in_flight: usize,
-    /// Permits that it can use.
+    /// The permits that the node can use.
     pub wanted: usize,
-    /// Its share of the limit.
+    /// The node's share of the limit.
     pub share: usize,
-    /// What it keeps of it if another node wants its own share: 0 if the limit is below the number of nodes, so that they take turns.
+    /// The permits that the node keeps if another node wants its own share: 0 if the limit is below the number of nodes, so that they take turns.
     pub kept: usize,
 }
 
-/// What it gets.
+/// The permits that a node gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GrantedPermits {
-    /// Permits until `until`.
+    /// The number of permits until `until`.
     pub count: usize,
     /// Whether those beyond [`PermitRequest::kept`] must be left to other nodes as calls end.
     pub yields: bool,
@@ -46,7 +46,7 @@ pub struct GrantedPermits {
     pub until: Instant,
 }
 
-/// The permits of this process.
+/// Requests the permits of this process.
 pub struct ChannelPermits {
     redis: Arc<RedisClient>,
     /// This process's name.
@@ -55,7 +55,7 @@ pub struct ChannelPermits {
 }
 
 impl ChannelPermits {
-    /// Those of the node of that name, for `lease` at a time.
+    /// Requests the permits of the node with that name, for `lease` at a time.
     pub fn new(redis: Arc<RedisClient>, node: String, lease: Millis) -> Self {
         Self { redis, node, lease }
     }
@@ -65,12 +65,12 @@ impl ChannelPermits {
         Duration::from_millis(self.lease.unsigned_abs())
     }
 
-    /// Whether there is a Redis that can be asked.
+    /// Whether Redis is connected.
     pub fn is_connected(&self) -> bool {
         self.redis.is_connected()
     }
 
-    /// Takes permits of a channel, or gives them back.
+    /// Requests permits of a channel, or returns them.
     ///
     /// # Errors
     /// [`RedisUnavailable`], after 50 ms at most.
@@ -79,7 +79,7 @@ impl ChannelPermits {
         channel: &str,
         request: PermitRequest,
     ) -> Result<GrantedPermits, RedisUnavailable> {
-        // The server's lease begins later.
+        // Measured before the call: the lease in Redis begins later.
         let until = Instant::now() + self.lease();
         let key = |what: &str| format!("{PREFIX}:{channel}:{what}");
         let mut call = PERMITS.key(key("permits"));

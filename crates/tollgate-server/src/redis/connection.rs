@@ -1,5 +1,5 @@
-//! One multiplexed connection to Redis behind a circuit breaker: it is closed after failures in a row and made again in the
-//! background. While there is none, calls fail at once.
+//! One multiplexed connection to Redis behind a circuit breaker: it is closed after several failures in a row and opened again in the background.
+//! While there is none, calls fail at once.
 
 use std::sync::{Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -15,23 +15,23 @@ use tollgate_core::Secret;
 
 use crate::metrics::RedisMetrics;
 
-/// The longest that a new connection may take, with name resolution, TLS and authentication.
+/// Timeout of a new connection, including name resolution, TLS and authentication.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Failed calls in a row after which the connection is given up.
+/// Failed calls in a row after which the connection is closed.
 const FAILURE_THRESHOLD: u32 = 3;
 /// How often an idle connection is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Pause before the first new connection; doubled while connections fail, or fail soon.
+/// Pause before the first attempt to connect again; doubled as long as connections fail, or fail soon.
 const MIN_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
-/// Why there is no reply.
+/// Why a call has no reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum RedisUnavailable {
     /// Redis is not connected.
     #[error("Redis is not connected")]
     NotSent,
-    /// No reply in time, or an error. The call may have been carried out all the same.
+    /// No reply was received in time, or it is an error. Redis may have executed the call nevertheless.
     #[error("Redis does not respond")]
     NoReply,
 }
@@ -39,7 +39,7 @@ pub enum RedisUnavailable {
 /// The connection of this process.
 pub struct RedisClient {
     client: Client,
-    /// The longest that a call may take.
+    /// The timeout of a call.
     call_timeout: Duration,
     state: RwLock<State>,
     failures: Mutex<Failures>,
@@ -54,16 +54,16 @@ struct State {
     generation: u64,
 }
 
-/// Failed calls in a row. Those that wait at the same time count as one.
+/// Failed calls in a row. Calls that failed at the same time count as one.
 #[derive(Default)]
 struct Failures {
     count: u32,
-    /// When the last one was counted; `None` if there is none.
+    /// When the last failure was counted; `None` if there is none.
     last: Option<Instant>,
 }
 
 impl RedisClient {
-    /// A client that is not connected yet, whose calls may take `call_timeout`.
+    /// A client that is not connected yet; `call_timeout` is the timeout of its calls.
     ///
     /// # Errors
     /// As [`check_url`].
@@ -83,10 +83,10 @@ impl RedisClient {
         })
     }
 
-    /// Connects and asks the server for its version.
+    /// Connects and requests the server's version.
     ///
     /// # Errors
-    /// Why that failed: a sentence without user name and password.
+    /// The reason, in a sentence without user name and password.
     pub async fn check(&self) -> Result<String, String> {
         let mut connection = self.connect().await.map_err(|e| e.to_string())?;
         let info = ::redis::cmd("INFO").arg("server").to_owned();
@@ -101,7 +101,7 @@ impl RedisClient {
         })
     }
 
-    /// Runs a script: by its hash, or with its text if the server does not have it (after a restart or a failover).
+    /// Runs a script: by its hash, or with its text if the server does not have the script (after a restart or a failover).
     ///
     /// # Errors
     /// [`RedisUnavailable`], after 50 ms at most.
@@ -125,10 +125,10 @@ impl RedisClient {
             .await
     }
 
-    /// A second connection, for the messages of `channel`.
+    /// Opens a second connection, for the messages of `channel`.
     ///
     /// # Errors
-    /// The server's, or no reply within a second.
+    /// The server's error, or no reply within a second.
     pub(super) async fn subscribe(&self, channel: &str) -> RedisResult<(PubSubSink, PubSubStream)> {
         let subscribing = async {
             let (mut sink, messages) = self.client.get_async_pubsub().await?.split();
@@ -139,12 +139,12 @@ impl RedisClient {
         subscribed.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()))
     }
 
-    /// The number of the server's database: keys are apart in each, messages are not.
+    /// The number of the server's database. Keys are separate in each database, messages are not.
     pub(super) fn database(&self) -> i64 {
         self.client.get_connection_info().redis_settings().db()
     }
 
-    /// What is counted of calls and messages.
+    /// The metrics of calls and messages.
     pub(super) fn metrics(&self) -> &RedisMetrics {
         &self.metrics
     }
@@ -181,7 +181,7 @@ impl RedisClient {
         *self.failures.lock().unwrap_or_else(PoisonError::into_inner) = Failures::default();
     }
 
-    /// A call that began at `started` failed.
+    /// Records that a call that began at `started` failed.
     fn note_failure(&self, error: &RedisError, generation: u64, started: Instant) {
         let count = {
             let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
@@ -212,7 +212,7 @@ impl RedisClient {
         connected.unwrap_or_else(|_| Err((ErrorKind::Io, "timed out").into()))
     }
 
-    /// Connects if there is no connection; checks it otherwise. Returns whether there is one afterwards.
+    /// Connects if there is no connection; otherwise checks it. Returns whether there is one afterwards.
     pub async fn ensure_connected(&self) -> bool {
         if self.is_connected() {
             let ping = async |mut connection: MultiplexedConnection| {
@@ -239,13 +239,13 @@ impl RedisClient {
         }
     }
 
-    /// Whether calls are sent at all.
+    /// Whether calls are sent.
     pub fn is_connected(&self) -> bool {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.connection.is_some()
     }
 
-    /// Keeps the connection. Never returns.
+    /// Keeps the connection open. Never returns.
     pub async fn run(&self) {
         let mut backoff = MIN_BACKOFF;
         loop {
@@ -253,7 +253,7 @@ impl RedisClient {
             while self.ensure_connected().await {
                 sleep(CHECK_INTERVAL).await;
             }
-            // A server that takes connections and fails every call is left alone for a while, too.
+            // If a server accepts connections and fails every call, the pause grows too.
             backoff = match since.elapsed() > MAX_BACKOFF {
                 true => MIN_BACKOFF,
                 false => (2 * backoff).min(MAX_BACKOFF),

@@ -1,8 +1,8 @@
-//! What nodes tell each other through Redis: tasks that wait for a worker, tasks that were cancelled, cooldowns.
+//! Messages that nodes send each other through Redis: tasks that wait for a worker, tasks that were cancelled, cooldowns.
 //!
-//! A node sends at most 20 messages a second; what has gathered since the last one goes into the next. Each is a list of texts: the
-//! node, then kinds with what they need. Cooldowns are also kept in a hash, for nodes that subscribe later. Keys and the channel
-//! of messages begin with the version of the scripts ([`PREFIX`]).
+//! A node sends at most 20 messages a second; events since the last message are sent together in the next one. Each message is a list of texts: the
+//! node, then kinds with their arguments. Cooldowns are also stored in a hash, for nodes that subscribe later. Keys and the channel of messages begin
+//! with the version of the scripts ([`PREFIX`]).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::connection::CONNECT_TIMEOUT;
 use super::{RedisClient, RedisUnavailable};
 
-/// Of all keys. The number changes with the meaning of a key or message.
+/// The prefix of all keys. Its number is raised when the meaning of a key or message changes.
 const PREFIX: &str = "{tollgate:nodes:1}";
 /// Shortest time between two messages of a node: 20 a second.
 const MIN_INTERVAL: Duration = Duration::from_millis(50);
@@ -26,64 +26,64 @@ const MIN_INTERVAL: Duration = Duration::from_millis(50);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Silence after which the subscription's connection is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Cancelled tasks in one message, and how many wait for the next ones. Others are noticed when their lease is renewed.
+/// Cancelled tasks in one message, and how many may wait for further messages. For others, nodes notice the cancellation when they renew the lease.
 const MAX_CANCELS: usize = 256;
 const MAX_WAITING_CANCELS: usize = 16 * MAX_CANCELS;
 
 static PUBLISH: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("publish.lua")));
 static COOLDOWNS: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("cooldowns.lua")));
 
-/// A key or a model of a channel that can cool down.
+/// A key or a model of a channel that can be in cooldown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CooldownName {
     /// The channel's name.
     pub channel: String,
-    /// A fingerprint of the channel's address: nodes may be configured one after the other.
+    /// A fingerprint of the channel's address, because nodes may be reconfigured one after the other.
     pub address: String,
-    /// What of the channel cools down.
+    /// The part of the channel that is in cooldown.
     pub subject: CooldownSubject,
 }
 
-/// What of a channel cools down.
+/// The part of a channel that is in cooldown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CooldownSubject {
-    /// The key of that fingerprint; `None` stands for all requests of a channel without keys.
+    /// The key with that fingerprint; `None` means all requests of a channel without keys.
     Key(Option<String>),
-    /// The model of that name.
+    /// The model with that name.
     Model(String),
 }
 
-/// A cooldown as a node decided it.
+/// A cooldown that a node has set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharedCooldown {
-    /// Its end.
+    /// When it ends.
     pub until: Instant,
-    /// Whether the provider asked for it.
+    /// Whether the provider requested it.
     pub is_requested: bool,
-    /// Whose failed requests are its only evidence, so that it holds for this user alone. `None` if it holds for all.
+    /// The user whose failed requests are its only evidence, so that it applies to this user alone. `None` if it applies to all.
     pub only_user: Option<String>,
 }
 
-/// What a node tells the others.
+/// An event that a node sends to the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeMessage {
-    /// A task waits that the node does not begin itself now.
+    /// A task is waiting that the sending node does not start itself now.
     WakeWorkers,
-    /// The task of that id was ended.
+    /// The task with that id was ended.
     StopTask(String),
-    /// An operator has woken the channel of that name: its cooldowns end.
+    /// An operator has woken the channel with that name: its cooldowns end.
     WakeChannel(String),
     /// A cooldown, or its end.
     Cooldown(CooldownName, Option<SharedCooldown>),
 }
 
-/// Acts on what other nodes say.
+/// Handles the messages of other nodes.
 pub trait NodeInbox: Send + Sync {
-    /// A message; `is_own` if this node sent it.
+    /// Handles a message; `is_own` if this node sent it.
     fn receive(&self, message: NodeMessage, is_own: bool);
 
-    /// The cooldowns that hold: those that other nodes decided and that are not among them were lifted, or are forgotten.
+    /// Replaces the cooldowns that other nodes have set by those in `all`: if one is missing there, it was lifted or has been lost.
     fn replace_cooldowns(&self, all: Vec<(CooldownName, SharedCooldown)>);
 }
 
@@ -98,7 +98,7 @@ pub struct NodeMessages {
     changed: Notify,
 }
 
-/// What was not sent yet.
+/// Events that were not sent yet.
 #[derive(Default)]
 struct Outbox {
     wakes_workers: bool,
@@ -108,9 +108,9 @@ struct Outbox {
 }
 
 impl NodeMessages {
-    /// Those of the node of that name, through `redis`.
+    /// The messages of the node with that name, through `redis`.
     pub fn new(redis: Arc<RedisClient>, node: String) -> Self {
-        // A server's databases have their keys apart, but one space of channels.
+        // The databases of a server have separate keys, but share their channels.
         let channel = format!("{PREFIX}:messages:{}", redis.database());
         Self {
             redis,
@@ -121,7 +121,7 @@ impl NodeMessages {
         }
     }
 
-    /// Tells the others, soon and in the background. While Redis is lost, only cooldowns are kept for later.
+    /// Sends an event to the other nodes, soon and in the background. While Redis is unreachable, only cooldowns are kept for later.
     pub fn send(&self, message: NodeMessage) {
         let mut outbox = self.lock();
         match message {
@@ -140,7 +140,7 @@ impl NodeMessages {
         self.changed.notify_one();
     }
 
-    /// Sends and receives. Never returns.
+    /// Sends and receives messages. Never returns.
     pub async fn run(&self, inbox: &dyn NodeInbox) {
         tokio::join!(self.send_all(), self.receive_all(inbox));
     }
@@ -209,10 +209,10 @@ impl NodeMessages {
         }
     }
 
-    /// Receives until the subscription breaks.
+    /// Receives messages until the subscription breaks.
     async fn follow(&self, inbox: &dyn NodeInbox) -> RedisResult<()> {
         let (mut sink, mut messages) = self.redis.subscribe(&self.channel).await?;
-        // Read after the subscription, so that none is missed in between.
+        // The cooldowns are read after subscribing, so that none is missed in between.
         let call = COOLDOWNS.key(format!("{PREFIX}:cooldowns"));
         if let Ok(all) = self.redis.run_script::<String>(&call).await {
             inbox.replace_cooldowns(read_cooldowns(&all));
@@ -244,7 +244,7 @@ impl NodeMessages {
     }
 }
 
-/// Whether the subscription's connection is still alive.
+/// Checks that the subscription's connection still works.
 async fn check(sink: &mut PubSubSink) -> RedisResult<()> {
     let ping = timeout(CONNECT_TIMEOUT, sink.ping::<Value>()).await;
     let timed_out = (::redis::ErrorKind::Io, "timed out");
@@ -252,7 +252,7 @@ async fn check(sink: &mut PubSubSink) -> RedisResult<()> {
 }
 
 impl Outbox {
-    /// What goes into the next message, and whether that is all.
+    /// Takes the events for the next message; also returns whether these were all.
     fn take(&mut self) -> (Self, bool) {
         let mut taken = std::mem::take(self);
         if taken.stopped_tasks.len() > MAX_CANCELS {
@@ -262,7 +262,7 @@ impl Outbox {
         (taken, is_all)
     }
 
-    /// Keeps the cooldowns of a message that was not sent, but for those that have changed since.
+    /// Keeps the cooldowns of a message that was not sent, except those that have changed since.
     fn keep_cooldowns(&mut self, unsent: Self) {
         let now = Instant::now();
         self.stopped_tasks.clear();
@@ -273,7 +273,7 @@ impl Outbox {
         }
     }
 
-    /// The parts of the message but for cooldowns.
+    /// The parts of the message, without cooldowns.
     fn parts(&self) -> Vec<&str> {
         let mut parts = Vec::new();
         if self.wakes_workers {
@@ -289,7 +289,7 @@ impl Outbox {
     }
 }
 
-/// The node that sent a message, and what it says. What is not understood is left out with all that follows.
+/// The node that sent a message, and its events. Parsing stops at the first unknown event.
 fn read_message(text: &str) -> (String, Vec<NodeMessage>) {
     let parts: Vec<String> = serde_json::from_str(text).unwrap_or_default();
     let mut parts = parts.into_iter();

@@ -1,4 +1,4 @@
-//! Redis or Valkey (docs/redis.md): what several nodes know together and may lose at any time. Money and tasks are never in it.
+//! Redis or Valkey (docs/redis.md): state that several nodes share and may lose at any time. It never contains money or tasks.
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ pub use rate_limits::{
     CountedPosts, LimitedScope, ReachedLimit, Rejection, SharedLimits, SharedPermit,
 };
 
-/// What this process shares with the other nodes of the database; clones are the same.
+/// State that this process shares with the other nodes of the database; clones share it.
 #[derive(Clone)]
 pub struct NodeLinks {
-    /// What nodes tell each other.
+    /// Messages between nodes.
     pub messages: Arc<NodeMessages>,
-    /// What each may do of the channels' `max_concurrency`.
+    /// Each node's permits on channels with a `max_concurrency`.
     pub permits: Arc<ChannelPermits>,
 }
 
 impl NodeLinks {
-    /// Those of the node of that name, through `redis`; what it has there lasts for `lease` without renewal.
+    /// The links of the node with that name, through `redis`; its entries there expire after `lease` without renewal.
     pub fn new(redis: &Arc<RedisClient>, node: &str, lease: tollgate_core::Millis) -> Self {
         let (redis, node) = (|| Arc::clone(redis), || node.to_owned());
         Self {

@@ -1,8 +1,8 @@
-//! Rate limits that all nodes count together: sliding windows and sets of requests in flight in Redis, by its clock. Each script
-//! sees all scopes of a request in one call.
+//! Rate limits that all nodes count together: sliding windows and sets of requests in flight in Redis, with the clock of Redis. Each script checks
+//! all scopes of a request in one call.
 //!
-//! Keys begin with the version of the scripts ([`PREFIX`]): nodes with other scripts count apart until all run the same. A request
-//! in flight expires with its node: [`SharedLimits::run`] renews those of this node, and adds those that Redis has lost.
+//! Keys begin with the version of the scripts ([`PREFIX`]): nodes with other scripts count separately until all run the same. A request in flight
+//! expires if its node stops renewing it: [`SharedLimits::run`] renews those of this node, and adds those that Redis has lost.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -18,7 +18,7 @@ use super::{RedisClient, RedisUnavailable};
 
 use crate::spawn::spawn_detached;
 
-/// Of all keys. The number changes with the meaning of a key; the braces keep them on one node of a cluster.
+/// The prefix of all keys. Its number is raised when the meaning of a key changes; the braces keep all keys on one node of a cluster.
 const PREFIX: &str = "{tollgate:limits:1}";
 /// Requests in flight that one call renews or removes.
 const BATCH: usize = 256;
@@ -38,7 +38,7 @@ static REMOVE: LazyLock<Script> = script!("remove.lua");
 /// A scope with its limits: `key:ID`, `user:ID` or `gateway`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LimitedScope {
-    /// The name.
+    /// The scope's name.
     pub name: String,
     /// POST requests per minute.
     pub rpm: Option<u32>,
@@ -48,7 +48,7 @@ pub struct LimitedScope {
     pub max_concurrency: Option<u32>,
 }
 
-/// Which limit of requests was reached.
+/// The limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReachedLimit {
     /// Requests in flight.
@@ -64,7 +64,7 @@ pub enum ReachedLimit {
 pub struct Rejection {
     /// Position of the scope among those of the request.
     pub scope: usize,
-    /// The limit.
+    /// The limit that was reached.
     pub limit: ReachedLimit,
     /// How long to wait.
     pub wait: Millis,
@@ -73,16 +73,16 @@ pub struct Rejection {
 /// POSTs that all nodes counted for a scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountedPosts {
-    /// In the last minute.
+    /// POSTs in the last minute.
     pub recent: u64,
-    /// Until one more may be made.
+    /// The time until one more POST is allowed.
     pub reset: Millis,
 }
 
 /// The counts of all nodes.
 pub struct SharedLimits {
     redis: Arc<RedisClient>,
-    /// This process's name: ids of requests begin with it.
+    /// This process's name, with which ids of requests begin.
     node: String,
     /// How long a request in flight counts without renewal.
     lease: Millis,
@@ -90,16 +90,16 @@ pub struct SharedLimits {
     in_flight: Mutex<HashMap<u64, Vec<Member>>>,
 }
 
-/// A request in flight in one set.
+/// A request in flight, as an entry of one set.
 #[derive(Debug, Clone)]
 struct Member {
     set_key: String,
-    /// Of the sum of tokens; the set's for none.
+    /// The key of the sum of tokens; that of the set if there is no sum.
     sum_key: String,
     member: String,
 }
 
-/// A request of this node in flight. It counts until it is dropped.
+/// A request in flight on this node. It counts until it is dropped.
 pub struct SharedPermit {
     limits: Arc<SharedLimits>,
     id: u64,
@@ -108,7 +108,7 @@ pub struct SharedPermit {
 }
 
 impl SharedLimits {
-    /// Counts at `redis`.
+    /// Counts in Redis.
     pub fn new(redis: Arc<RedisClient>, node: String, lease: Millis) -> Self {
         Self {
             redis,
@@ -119,7 +119,7 @@ impl SharedLimits {
         }
     }
 
-    /// Renews the requests in flight. Never returns.
+    /// Renews the requests in flight at intervals. Never returns.
     pub async fn run(&self) {
         let interval = Duration::from_millis(self.lease.unsigned_abs() / 3);
         loop {
@@ -128,7 +128,7 @@ impl SharedLimits {
         }
     }
 
-    /// Begins a request: it counts as in flight from its admission, and if Redis is lost meanwhile, from its return.
+    /// Begins a request: it counts as in flight from its admission or, if Redis is unreachable then, from the time when Redis is back.
     pub fn begin(self: &Arc<Self>, scopes: Vec<LimitedScope>) -> SharedPermit {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         SharedPermit {
@@ -145,7 +145,7 @@ impl SharedLimits {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews `members` until the request of that id ends.
+    /// Renews `members` until the request with that id ends.
     fn hold(&self, id: u64, members: Vec<Member>) {
         if !members.is_empty() {
             self.lock().entry(id).or_default().extend(members);
@@ -166,7 +166,7 @@ impl SharedLimits {
                 return;
             }
         }
-        // Those that ended meanwhile may have been added again.
+        // Entries of requests that have ended in between may have been added again: remove them.
         let ended: Vec<Member> = {
             let in_flight = self.lock();
             let ended = held
@@ -206,8 +206,8 @@ impl LimitedScope {
 }
 
 impl SharedPermit {
-    /// Admits the request. It counts as in flight from now on, whatever the result; drop the permit if it is rejected. The posts
-    /// are those of the scopes in their order, as are the `uncounted` POSTs that this node admitted while Redis was lost.
+    /// Admits the request. It counts as in flight from now on, whatever the result; drop the permit if it is rejected. The returned counts are in the
+    /// order of the scopes, as are the `uncounted` POSTs that this node admitted while Redis was unreachable.
     ///
     /// # Errors
     /// [`RedisUnavailable`].
@@ -254,13 +254,13 @@ impl SharedPermit {
             wait: *wait,
         });
         if rejection.is_some() {
-            // Not counted: there is nothing to remove.
+            // A rejected request is not counted, so there is nothing to remove.
             self.limits.lock().remove(&self.id);
         }
         Ok((rejection, posts.collect()))
     }
 
-    /// Counts `estimate` tokens until [`SharedPermit::settle`] or the permit's end. Called once, if a scope limits tokens.
+    /// Counts `estimate` tokens until [`SharedPermit::settle`] or the end of the permit. Called once, if a scope limits tokens.
     ///
     /// # Errors
     /// [`RedisUnavailable`].
@@ -279,7 +279,7 @@ impl SharedPermit {
             call.arg(tpm);
             members.push(reservation);
         }
-        // Known before the call, so that a reservation whose reply is lost is removed too.
+        // Stored before the call, so that a reservation whose reply is lost is removed too.
         self.limits.hold(self.id, members);
         self.reserved.store(estimate, Ordering::Relaxed);
         let (scope, wait): (usize, Millis) = self.limits.redis.run_script(&call).await?;
@@ -310,7 +310,7 @@ impl SharedPermit {
             members.retain(|member| !sets.contains(&member.set_key));
         }
         let limits = Arc::clone(&self.limits);
-        // If Redis is lost, its estimate ends with the lease.
+        // If Redis is unreachable, its estimate expires with the lease.
         spawn_detached(async move {
             let _ = limits.redis.run_script::<i64>(&call).await;
         });

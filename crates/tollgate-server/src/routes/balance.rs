@@ -1,4 +1,4 @@
-//! Balances of a key and of its user: remaining and used amounts, on two paths each, readable from any origin.
+//! Balances of a key and of its user: remaining and used amounts, on two paths each, which pages of any origin may read.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ fn with_cors(result: Result<Value, ErrorResponse>) -> Response {
 
 async fn read_key_balance(app: &App, headers: &HeaderMap) -> Result<Value, ErrorResponse> {
     let caller = app.auth.authenticate(headers).await.map_err(auth_failed)?;
-    // Read before the sums: a charge that is written in between would otherwise be missed.
+    // Read before the sums: otherwise a charge that is written in between would be missed.
     let [_, reserved] = app.store.reserved_amounts(&caller.user_id, &caller.id);
     // The cached key of authentication may have outdated sums.
     let key = app.store.key(&caller.id).await.map_err(database_failed)?;
@@ -99,8 +99,8 @@ async fn read_user_balance(app: &App, headers: &HeaderMap) -> Result<Value, Erro
     Ok(balance_record(remaining, user.used))
 }
 
-/// The balance record. Without a limit, the remaining balance is -1. A charge that is just being written may be counted twice;
-/// the remaining balance is then still at least 0.
+/// The balance record. Without a limit, the remaining balance is -1. A charge that is being written at this moment may be counted twice; the
+/// remaining balance is still at least 0 then.
 fn balance_record(remaining: Option<Amount>, used: Amount) -> Value {
     json!({
         "success": true,

@@ -1,4 +1,4 @@
-//! The chat paths: which endpoint, and which model the path names. `chat/handler.rs` does the rest.
+//! The chat paths: selects the endpoint, and the model if the path contains it. `chat/handler.rs` handles the request.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl FromRequestParts<Arc<App>> for ChatParts {
 }
 
 impl ChatParts {
-    /// The request at `endpoint`, with the key in the query if the endpoint accepts one there.
+    /// The request for `endpoint`, with the key in the query if the endpoint accepts one there.
     fn into_request(self, endpoint: Endpoint, body: Body) -> ChatRequest {
         let query_key = endpoint
             .gemini
@@ -61,7 +61,7 @@ impl ChatParts {
     }
 }
 
-/// [`ChatOperation::CountTokens`](endpoint::ChatOperation::CountTokens).
+/// Handles [`ChatOperation::CountTokens`](endpoint::ChatOperation::CountTokens).
 pub async fn count_tokens(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
     let context = Arc::clone(&parts.context);
     count_tokens::count_messages(&context, parts.into_request(endpoint, body)).await
@@ -90,7 +90,7 @@ fn error_endpoint(uri: &Uri) -> Endpoint {
 
 /// `OPTIONS` on a chat path: a browser's preflight request, without a key.
 pub async fn preflight(headers: HeaderMap) -> Response {
-    // The SDKs send a dozen headers of their own: all requested headers are allowed.
+    // The SDKs send a dozen headers of their own, so all requested headers are allowed.
     let requested = headers.get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     let requested = requested.unwrap_or(HeaderValue::from_static("authorization, content-type"));
     let allowed = [
@@ -107,13 +107,13 @@ pub async fn preflight(headers: HeaderMap) -> Response {
     (StatusCode::NO_CONTENT, allowed).into_response()
 }
 
-/// A chat whose body names the model.
+/// Handles a chat whose body contains the model.
 pub async fn model_in_body(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
     let context = Arc::clone(&parts.context);
     handler::handle(context, parts.into_request(endpoint, body)).await
 }
 
-/// A chat or token count whose path names the model and the method.
+/// Handles a chat or token count whose path contains the model and the method.
 pub async fn model_in_path(endpoint: Endpoint, parts: ChatParts, body: Body) -> Response {
     let context = Arc::clone(&parts.context);
     let uri = parts.uri.clone();
@@ -137,7 +137,7 @@ pub async fn model_in_path(endpoint: Endpoint, parts: ChatParts, body: Body) -> 
     handler::handle(context, request).await
 }
 
-/// What follows `/models/` in the path.
+/// The part of the path after `/models/`.
 fn model_segment(uri: &Uri) -> &str {
     let split = uri.path().split_once("/models/");
     split.map_or("", |(_, segment)| segment)

@@ -1,4 +1,4 @@
-//! What handlers take from a request: the authenticated caller, a task id in the path, the caller's task of that id.
+//! Values that handlers extract from a request: the authenticated caller, a task id in the path, the caller's task with that id.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
-/// The task id in a path. Text that is not UTF-8 becomes the empty id, which no task has.
+/// The task id in a path. Text that is not UTF-8 is replaced by the empty id, which no task has.
 pub struct TaskId(pub(super) String);
 
 impl<S: Send + Sync> FromRequestParts<S> for TaskId {
@@ -41,7 +41,7 @@ impl<S: Send + Sync> FromRequestParts<S> for TaskId {
     }
 }
 
-/// The caller's task of that id.
+/// Finds the caller's task with that id.
 ///
 /// # Errors
 /// 404 if there is none.

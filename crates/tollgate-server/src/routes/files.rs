@@ -17,7 +17,7 @@ use crate::http::range::{FilePart, parse_range};
 use crate::http::reply::ErrorResponse;
 use crate::state::App;
 
-/// Headers of every file: a browser displays it, and runs no scripts in it.
+/// Headers of every file: browsers display it, and run no scripts in it.
 const SAFETY_HEADERS: [(HeaderName, HeaderValue); 4] = [
     (
         header::X_CONTENT_TYPE_OPTIONS,
@@ -51,7 +51,7 @@ pub async fn get(
     serve(&app.files, &request, app.clock.now()).await
 }
 
-/// The response with the file of that name, as [`get`] gives it.
+/// The response with the file of that name, as [`get`] returns it.
 ///
 /// # Errors
 /// 404, 410 or 416; 503 if the storage cannot be read.
@@ -131,14 +131,14 @@ async fn serve(
     Ok(response)
 }
 
-/// 200 with `len` bytes from `first` on.
+/// The response 200 with `len` bytes from `first` on.
 async fn content(file: OpenFile, first: u64, len: u64) -> Result<Response, ErrorResponse> {
     let stream = file.into_stream(first, len).await.map_err(read_error)?;
     let body = Body::from_stream(stream);
     Ok(with_length(body, len))
 }
 
-/// 302 to a link that is valid for minutes.
+/// The response 302 to a link that is valid for minutes.
 fn redirect(link: &str) -> Response {
     let mut response = StatusCode::FOUND.into_response();
     insert(&mut response, header::LOCATION, link);
@@ -155,7 +155,7 @@ fn with_length(body: Body, len: u64) -> Response {
     response
 }
 
-/// The error of a file that cannot be read: 404 if it is not there.
+/// The error for a file that cannot be read: 404 if it does not exist.
 fn read_error(error: io::Error) -> ErrorResponse {
     if error.kind() == io::ErrorKind::NotFound {
         return missing();
@@ -168,7 +168,7 @@ fn missing() -> ErrorResponse {
     ApiError::not_found("there is no such file").into()
 }
 
-/// 416 with the file's length.
+/// The response 416 with the file's length.
 fn range_not_satisfiable(len: u64) -> Response {
     let message = format!("the range is outside of the file, which has {len} bytes");
     let error = ErrorResponse::from(ApiError::new(ErrorKind::RangeNotSatisfiable, message));
@@ -181,7 +181,7 @@ fn range_not_satisfiable(len: u64) -> Response {
     response
 }
 
-/// Adds the headers for caches and browsers. A file never changes under its name.
+/// Adds headers for caches and browsers. The content of a file with a given name never changes.
 fn add_headers(response: &mut Response, name: &str, tag: &str, seconds_left: i64) {
     let cache = format!("private, max-age={}, immutable", seconds_left.max(0));
     insert(response, header::CACHE_CONTROL, &cache);
@@ -202,7 +202,7 @@ fn insert(response: &mut Response, header: HeaderName, value: &str) {
     }
 }
 
-/// Whether the client has the file already (`If-None-Match`).
+/// Whether the client already has the file (`If-None-Match`).
 pub fn is_not_modified(headers: &HeaderMap, tag: &str) -> bool {
     let mut lists = headers.get_all(header::IF_NONE_MATCH).iter();
     lists.any(|list| {

@@ -13,15 +13,16 @@ use crate::http::reply::{self, ErrorResponse};
 use crate::metrics::TextFormat;
 use crate::state::App;
 
-/// How long `/readyz` waits for database and storage together. With a commit of the last second that it believes, it notices within 5 s.
+/// How long `/readyz` waits for database and storage together. Including the commit of the last second that it accepts, it reports a failure within 5
+/// s.
 const READY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// `GET /healthz`: the process answers.
+/// `GET /healthz`: whether the process responds.
 pub async fn healthz() -> Response {
     reply::json(&json!({ "status": "ok" }))
 }
 
-/// `GET /readyz`: the database commits, the storage takes a file, and this node agrees with the others on its database.
+/// `GET /readyz`: whether the database commits, the storage accepts a file, and this node agrees with the others on its database.
 pub async fn readyz(app: State<Arc<App>>) -> Response {
     let database = async {
         app.heartbeat
@@ -41,7 +42,7 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
     ) {
         (Ok(_), Ok(())) => match app.readiness.reason() {
             None => return reply::json(&json!({ "status": "ready" })),
-            // It has been logged when it began.
+            // The reason was logged when it began.
             Some((cause, reason)) => {
                 let body =
                     json!({ "status": "unavailable", "part": cause.name(), "reason": reason });
@@ -56,7 +57,7 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response()
 }
 
-/// Headers of a proxy: the request comes from elsewhere, although its connection is from this machine.
+/// Headers that proxies add: the client is elsewhere, although the connection is from this machine.
 pub const FORWARDING_HEADERS: [&str; 6] = [
     "forwarded",
     "via",
@@ -66,7 +67,7 @@ pub const FORWARDING_HEADERS: [&str; 6] = [
     "x-real-ip",
 ];
 
-/// `GET /metrics`: without a key on a loopback address and not through a proxy, else with the admin key (docs/operating.md).
+/// `GET /metrics`: without a key on a loopback address if the request is not through a proxy, else with the admin key (docs/operating.md).
 pub async fn metrics(app: State<Arc<App>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     let is_forwarded = FORWARDING_HEADERS
         .iter()
@@ -94,7 +95,7 @@ fn needs_admin_key() -> ErrorResponse {
     ApiError::new(ErrorKind::Authentication, message).into()
 }
 
-/// `GET /metrics` of the listener of its own, which only the operator can reach: without a key.
+/// `GET /metrics` of the separate listener, which only the operator can reach: without a key.
 pub async fn own_metrics(app: State<Arc<App>>, headers: HeaderMap) -> Response {
     update_metrics(&app).await;
     let format = TextFormat::accepted_by(&headers);
@@ -106,7 +107,7 @@ pub async fn own_metrics(app: State<Arc<App>>, headers: HeaderMap) -> Response {
     (headers, text).into_response()
 }
 
-/// Brings the metrics of what the database knows up to date.
+/// Updates the metrics that are read from the database.
 pub async fn update_metrics(app: &App) {
     match app.store.totals().await {
         Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),

@@ -1,4 +1,4 @@
-//! The handlers of the API's paths: each reads its request and calls the job that answers it.
+//! The handlers of the API's paths: each reads its request and calls the module that handles it.
 
 pub mod balance;
 pub mod chat;

@@ -1,4 +1,4 @@
-//! `POST /v1/quote`: what a request of the caller would be held for.
+//! `POST /v1/quote`: the amount that a request of the caller would hold.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::http::reply::{self, ErrorResponse};
 use crate::quote::{QuoteError, QuoteRequest, quote};
 use crate::state::App;
 
-/// `POST /v1/quote`. Errors of the quoted request are as its own endpoint writes them.
+/// `POST /v1/quote`. Errors of the quoted request have the format of its own endpoint.
 pub async fn create(
     app: State<Arc<App>>,
     caller: Caller,
@@ -47,7 +47,7 @@ pub async fn create(
     }
 }
 
-/// The members `endpoint` and `request`.
+/// Parses the members `endpoint` and `request`.
 fn parse_body(body: &Value) -> Result<(&str, &Value), ApiError> {
     let members = body.as_object();
     let members = members.ok_or_else(|| ApiError::invalid("the body must be a JSON object"))?;

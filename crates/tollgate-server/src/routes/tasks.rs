@@ -23,12 +23,12 @@ use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::record_cache::{Record, Validity};
 use crate::tasks::view::{self, View};
 
-/// Ids of one batch.
+/// The most ids in one batch.
 const MAX_BATCH: usize = 100;
 const DEFAULT_PAGE: usize = 20;
 const MAX_PAGE: usize = 100;
 
-/// `GET /v1/tasks/<task_id>`. The record is rendered once for each change of the task, and cached.
+/// `GET /v1/tasks/<task_id>`. The record is generated once for each change of the task, and cached.
 pub async fn get(
     app: State<Arc<App>>,
     caller: Caller,

@@ -25,7 +25,7 @@ pub async fn image(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ErrorResponse> {
-    // Held to the end: the request counts as in flight.
+    // Kept until the end, so that the request counts as in flight.
     let caller = match caller {
         Ok(caller) => caller,
         Err(error) => {

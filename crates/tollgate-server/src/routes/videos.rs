@@ -1,4 +1,4 @@
-//! Videos: submitted at two paths, read and downloaded at OpenAI's (`/v1/videos`).
+//! Videos: submitted on two paths, read and downloaded on OpenAI's (`/v1/videos`).
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ pub async fn content(
     files::send(&app, &file.name, &method, &headers).await
 }
 
-/// The caller's video task of that id.
+/// Finds the caller's video task with that id.
 async fn find_video(app: &App, caller: &Caller, task_id: &str) -> Result<Task, ApiError> {
     let task = find_task(app, caller, task_id).await?;
     if task.kind != TaskKind::Video {

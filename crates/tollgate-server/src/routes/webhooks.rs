@@ -14,7 +14,7 @@ use crate::http::reply::{self, ErrorResponse};
 use crate::routes::extract::{TaskId, find_task};
 use crate::state::App;
 
-/// `GET /v1/tasks/<task_id>/callbacks`: where the end of the task is posted, and every attempt.
+/// `GET /v1/tasks/<task_id>/callbacks`: the URL of the task's webhook, and every attempt to deliver it.
 pub async fn delivery_log(
     app: State<Arc<App>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! What a node has of a channel's permits in Redis, and what it asks for next. Nothing here waits or calls Redis.
+//! A node's permits on a channel in Redis, and what the node requests next. Nothing here waits or calls Redis.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -8,27 +8,27 @@ use tokio::time::Instant;
 use crate::fair_permits::{FairPermits, PermitUse};
 use crate::redis::{ChannelPermits, GrantedPermits, PermitRequest, RedisUnavailable};
 
-/// How often one that has more than its share asks whether another node wants its own.
+/// How often a node with more than its share checks whether another node wants its own.
 const BORROWED_INTERVAL: Duration = Duration::from_millis(250);
-/// How long permits that are not needed are kept: between one and two of it.
+/// How long unneeded permits are kept: between one and two times this.
 const KEPT_FOR: Duration = Duration::from_millis(750);
-/// How long a node that left permits to others takes no new ones.
+/// How long a node that left permits to others requests no new ones.
 pub(super) const YIELD_FOR: Duration = Duration::from_millis(150);
-/// How long a call that found no permit counts as one that wants one.
+/// How long a call that found no permit counts as waiting for one.
 const WANTED_FOR: Duration = Duration::from_secs(1);
-/// After Redis had no permit, how long calls do not ask for themselves, and how long the channel counts as full.
+/// After Redis had no permit: how long calls make no requests themselves, and how long the channel counts as full.
 pub(super) const DENIED_FOR: Duration = Duration::from_millis(20);
 pub(super) const FULL_FOR: Duration = Duration::from_millis(300);
 /// Pause after a call to Redis that failed.
 pub(super) const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
-/// A channel's permits on this node.
+/// The permits on a channel that this node has.
 #[derive(Default)]
 pub(super) struct Borrowing {
     /// `None` without Redis, or if this node is alone.
     pub(super) permits: OnceLock<Arc<ChannelPermits>>,
     state: Mutex<State>,
-    /// Held while Redis is asked, so that calls which need a permit at the same time ask once.
+    /// Locked during a request to Redis, so that calls which need a permit at the same time cause one request.
     pub(super) asking: tokio::sync::Mutex<()>,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct Borrowing {
 pub(super) struct State {
     pub(super) share: usize,
     pub(super) kept: usize,
-    /// What this node has. `None` while it has its share because Redis is lost.
+    /// The permits in Redis. `None` while the node uses its share, because Redis is unreachable.
     pub(super) granted: Option<GrantedPermits>,
-    /// The calls in flight of a request to Redis that has no reply yet.
+    /// The number of calls in flight at the time of a request to Redis that has no reply yet.
     pub(super) requested_with: Option<usize>,
-    /// When Redis answered last, and when it did not.
+    /// When Redis last responded, and when it last failed.
     pub(super) answered_at: Option<Instant>,
     pub(super) failed_at: Option<Instant>,
-    /// When Redis had less than was needed.
+    /// When Redis last had fewer permits than were needed.
     pub(super) denied_at: Option<Instant>,
     pub(super) wanted_at: Option<Instant>,
     pub(super) yielded_at: Option<Instant>,
-    /// The most calls at the same time since `peak_since`, and in the time before.
+    /// The most calls at the same time since `peak_since`, and in the period before.
     pub(super) peaks: [usize; 2],
     pub(super) peak_since: Option<Instant>,
 }
@@ -65,7 +65,7 @@ impl State {
         limit: usize,
         wanted: usize,
     ) -> PermitRequest {
-        // No call begins until the reply says how many may.
+        // No call begins until the reply states how many may begin.
         let in_flight = permits.freeze();
         self.requested_with = Some(in_flight);
         PermitRequest {
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// A request to Redis that was dropped is one without reply.
+    /// Handles a request to Redis that was dropped: it counts as one without a reply.
     pub(super) fn settle_cancelled(&mut self) {
         if let (Some(in_flight), Some(granted)) = (self.requested_with.take(), &mut self.granted) {
             granted.count = in_flight;
@@ -93,13 +93,13 @@ impl State {
         self.peaks[0] = self.peaks[0].max(in_use);
     }
 
-    /// How many permits to ask for now. `None` if there is nothing to ask.
+    /// How many permits to request now. `None` if no request is needed.
     pub(super) fn due(&self, usage: &PermitUse, limit: usize, lease: Duration) -> Option<usize> {
         if is_within(self.failed_at, FAILED_PAUSE) {
             return None;
         }
         let Some(granted) = self.granted else {
-            // Redis is back: what this node has counts there from now on.
+            // Redis is reachable again: this node's permits are counted there from now on.
             return Some(usage.in_use);
         };
         let is_wanted = usage.waiting > 0 || is_within(self.wanted_at, WANTED_FOR);
@@ -120,7 +120,7 @@ impl State {
         asks.then(|| granted.count.min(kept.max(needed)))
     }
 
-    /// Takes a reply over. Returns how many calls may be made until when; `None` if it is the share.
+    /// Applies a reply. Returns how many calls may run and until when; `None` if the node's share applies.
     pub(super) fn note(
         &mut self,
         request: PermitRequest,
@@ -130,7 +130,7 @@ impl State {
         self.requested_with = None;
         let granted = match granted {
             Ok(granted) => granted,
-            // Whatever Redis has noted, it is no less than the calls in flight.
+            // Whatever Redis has stored, it is at least the number of calls in flight.
             Err(RedisUnavailable::NoReply) => {
                 self.failed_at = Some(now);
                 let known = self.granted.as_mut()?;
@@ -155,7 +155,7 @@ impl State {
     }
 }
 
-/// Permits for the calls that run, those that wait, and the reserve for other users.
+/// The permits for running calls, waiting calls, and the reserve for other users.
 pub(super) fn needed(usage: &PermitUse, is_wanted: bool) -> usize {
     let waiting = usage.waiting.max(usize::from(is_wanted));
     match usage.in_use + waiting {
@@ -221,11 +221,11 @@ mod tests {
         state.note_peak(3);
         assert_eq!(due(&state, 3, 0), None);
         assert_eq!(due(&state, 4, 1), Some(with_slack(5)));
-        // What is borrowed may be wanted by others.
+        // Another node may want the permits beyond this node's share.
         tokio::time::advance(BORROWED_INTERVAL).await;
         assert_eq!(due(&state, 3, 0), Some(4));
         state.note(request(3, 4), granted(4, false));
-        // What was not needed for a while is given back.
+        // Permits that were not needed for a while are returned.
         for _ in 0..2 {
             tokio::time::advance(KEPT_FOR).await;
             state.note_peak(0);
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(state.due(&usage(3, 3), 8, LEASE), None, "not at once");
         tokio::time::advance(YIELD_FOR).await;
         assert_eq!(state.due(&usage(3, 3), 8, LEASE), Some(with_slack(6)));
-        // One that was dropped is one without a reply.
+        // A dropped request counts as one without a reply.
         state.note(request(3, 7), granted(7, false));
         state.requested_with = Some(4);
         state.settle_cancelled();

@@ -1,9 +1,8 @@
-//! A channel's `max_concurrency` over several nodes with Redis: a node has as many permits there as it needs, up to what the
-//! others do not have.
+//! A channel's `max_concurrency` over several nodes with Redis: a node has as many permits there as it needs, up to those that other nodes do not
+//! use.
 //!
-//! Permits follow the calls: a node that needs more takes a few at once, and what it has not needed for a second it gives back.
-//! So most calls find a permit on their node, and no call makes more than one to Redis. While Redis is lost, each node has its share
-//! of the limit.
+//! The permits follow the calls: a node that needs more requests a few at once, and returns those that it has not needed for a second. So most calls
+//! find a permit on their node, and no call makes more than one request to Redis. While Redis is unreachable, each node uses its share of the limit.
 
 use std::sync::Arc;
 
@@ -18,13 +17,13 @@ use crate::fair_permits::FairPermits;
 use crate::redis::{ChannelPermits, PermitRequest};
 
 impl OpenChannel {
-    /// Takes permits from Redis from now on.
+    /// From now on requests permits from Redis.
     pub fn share_permits(&self, permits: &Arc<ChannelPermits>) {
-        // Set before, if the channel was kept by a reload.
+        // It is already set if a reload kept the channel.
         let _ = self.borrowing.permits.set(Arc::clone(permits));
     }
 
-    /// Says how many of the channel's `max_concurrency` calls this node may make without Redis.
+    /// Sets how many of the channel's `max_concurrency` calls this node may make without Redis.
     pub fn set_share(&self, live_nodes: &LiveNodes) {
         let Some((permits, limit)) = self.limited() else {
             return;
@@ -37,7 +36,7 @@ impl OpenChannel {
         permits.set_max(share);
     }
 
-    /// Whether another node's unused permits may be had.
+    /// Whether unused permits of other nodes may be available.
     pub(super) fn may_borrow(&self) -> bool {
         let state = self.borrowing.lock();
         let has_more = state
@@ -46,7 +45,7 @@ impl OpenChannel {
         has_more && !is_within(state.denied_at, FULL_FOR) && !is_within(state.yielded_at, YIELD_FOR)
     }
 
-    /// Asks Redis for a permit, once, for a call that found none. Returns whether there may be one now.
+    /// Requests a permit from Redis, once, for a call that found none. Returns whether one may be available now.
     pub(super) async fn borrow(&self) -> bool {
         let (Some((permits, limit)), Some(redis)) = (self.limited(), self.borrowing.permits.get())
         else {
@@ -71,7 +70,7 @@ impl OpenChannel {
             let may_request = !is_within(state.denied_at, DENIED_FOR)
                 && !is_within(state.yielded_at, YIELD_FOR)
                 && !is_within(state.failed_at, FAILED_PAUSE);
-            // Others that asked meanwhile may have got enough.
+            // A concurrent request may have obtained enough permits.
             if granted.count >= needed || !may_request {
                 return permits.free() > 0;
             }
@@ -80,7 +79,7 @@ impl OpenChannel {
         self.request_more(redis, permits, request).await
     }
 
-    /// Compares the permits with what is needed, and asks Redis if they differ, or if it is time to.
+    /// Compares the permits with what is needed, and sends a request to Redis if they differ, or if one is due.
     pub(super) async fn adjust_permits(&self) {
         let (Some((permits, limit)), Some(redis)) = (self.limited(), self.borrowing.permits.get())
         else {
@@ -107,7 +106,7 @@ impl OpenChannel {
         }
     }
 
-    /// Returns whether there are as many as were needed.
+    /// Requests permits. Returns whether more calls may run than are in flight.
     async fn request_more(
         &self,
         redis: &ChannelPermits,
@@ -120,7 +119,7 @@ impl OpenChannel {
         now_granted.is_some_and(|(count, _)| count > request.in_flight)
     }
 
-    /// Gives all permits back: this node stops.
+    /// Returns all permits, because this node stops.
     pub(super) async fn return_permits(&self) {
         if let (Some((permits, limit)), Some(redis)) =
             (self.limited(), self.borrowing.permits.get())

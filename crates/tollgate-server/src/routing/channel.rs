@@ -1,4 +1,4 @@
-//! A channel that is ready to be called: its provider, permits, health, and how it calls each chat model.
+//! An open channel: its provider, permits, health, and how it calls each chat model.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -19,28 +19,28 @@ use super::health::{Availability, ChannelFailure, ChannelHealth, HealthReport};
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::redis::NodeMessages;
 
-/// A channel, ready to be called.
+/// An open channel, to which calls can be made.
 pub struct OpenChannel {
-    /// As configured.
+    /// The channel's configuration.
     pub channel: Arc<Channel>,
     /// What its provider offers: chat, images, videos, speech, moderation.
     pub provider: Provider,
     /// Permits for calls at the same time; `None` if `max_concurrency` is not set.
     pub(super) permits: Option<FairPermits>,
     pub(super) health: Arc<ChannelHealth>,
-    /// Tells other nodes of cooldowns; not set if there is no Redis.
+    /// Sends cooldowns to other nodes; not set without Redis.
     pub(super) messages: OnceLock<Arc<NodeMessages>>,
-    /// What this node may do of `max_concurrency`.
+    /// This node's permits of `max_concurrency` in Redis.
     pub(super) borrowing: Borrowing,
     /// The chat models that the channel lists, by the clients' names.
     model_bindings: HashMap<String, Arc<ModelBinding>, RandomState>,
 }
 
-/// How a channel's provider is called for one chat model: looked up when the channel opens, not for every request.
+/// How a channel's provider is called for one chat model: computed when the channel opens, not for every request.
 pub struct ModelBinding {
     /// The provider's name of the model.
     pub upstream_name: String,
-    /// What the model can do.
+    /// The capabilities of the model.
     pub model: ChatModel,
     /// The formats in which the provider serves the model, the preferred one first.
     pub formats: Vec<&'static dyn Format>,
@@ -59,14 +59,14 @@ impl ModelBinding {
     }
 }
 
-/// The right to make one call on a channel with one of its keys. Dropping it frees the channel's permit.
+/// Permission to make one call on a channel with one of its keys. Dropping it frees the channel's permit.
 pub struct ChannelPermit {
     /// The channel.
     pub open: Arc<OpenChannel>,
     /// The key's index; `None` if the channel has no keys.
     key: Option<usize>,
     since: Instant,
-    /// The model, if the call is made although the key or the model is cooling down.
+    /// The model, if the call is made although the key or the model is in cooldown.
     despite_cooldown: Option<Box<str>>,
     _permit: Option<FairPermit>,
 }
@@ -80,8 +80,8 @@ pub struct TriedKey {
 }
 
 impl OpenChannel {
-    /// Opens a configured channel. `previous` is the channel of the same name before a reload: its health is kept if address
-    /// and keys are the same (keys are known by their index).
+    /// Opens a configured channel. `previous` is the channel of the same name before a reload: its health is kept if address and keys are the same
+    /// (the health refers to keys by their index).
     ///
     /// # Errors
     /// A sentence for the operator if this program has no provider of the channel's kind.
@@ -129,22 +129,22 @@ impl OpenChannel {
         }))
     }
 
-    /// The channel's health in words, for operators.
+    /// The channel's health as text, for operators.
     pub fn health(&self) -> String {
         self.health.describe()
     }
 
-    /// The channel's health in detail, for operators.
+    /// Details of the channel's health, for operators.
     pub fn health_report(&self) -> HealthReport {
         self.health.report()
     }
 
-    /// The calls that run now. `None` if the channel has no `max_concurrency`: then they are not counted.
+    /// The number of running calls. `None` if the channel has no `max_concurrency`: then calls are not counted.
     pub fn calls_in_flight(&self) -> Option<usize> {
         Some(self.permits.as_ref()?.in_use())
     }
 
-    /// Pauses the channel, so that it gets no new calls, or ends its pause.
+    /// Pauses the channel, so that it receives no new calls, or ends its pause.
     pub fn set_paused(&self, is_paused: bool) {
         self.health.set_paused(is_paused);
     }
@@ -173,8 +173,8 @@ impl OpenChannel {
             .availability(model, self.channel.api_keys.len(), &tried, session, user_id)
     }
 
-    /// A permit for a call of a user with that key. `None` if the channel is at its `max_concurrency`, or its last permits are kept
-    /// for other users.
+    /// Takes a permit for a call of a user with that key. `None` if the channel is at its `max_concurrency`, or its last permits are reserved for
+    /// other users.
     pub(super) fn acquire(
         self: &Arc<Self>,
         key: Option<usize>,
@@ -187,7 +187,7 @@ impl OpenChannel {
         Some(self.permit(key, permit))
     }
 
-    /// The right to a call with that key.
+    /// Permission for a call with that key.
     pub(super) fn permit(
         self: &Arc<Self>,
         key: Option<usize>,
@@ -203,7 +203,8 @@ impl OpenChannel {
         }
     }
 
-    /// A user's request for `model` that failed on this channel, with the key of that index if it is known, was fine elsewhere.
+    /// Records that a user's request for `model`, which failed on this channel with the key of that index (if it is known), succeeded on another
+    /// channel.
     pub(super) fn confirm_failure(&self, model: &str, key: Option<usize>, user_id: &str) {
         self.publish(self.health.confirm_failure(model, key, user_id));
     }
@@ -218,8 +219,8 @@ impl OpenChannel {
         found.map(Some)
     }
 
-    /// A permit for work that the provider already has: with the key of that fingerprint, or the channel's first key if that
-    /// one is gone. It is given even beyond `max_concurrency`, because the work runs anyway.
+    /// A permit for work that the provider already has: with the key of that fingerprint, or with the channel's first key if that key is not
+    /// configured any more. It may exceed `max_concurrency`, because the work runs anyway.
     pub(super) fn acquire_for_running_work(
         self: &Arc<Self>,
         fingerprint: Option<&str>,
@@ -246,12 +247,12 @@ impl ChannelPermit {
         self.open.channel.api_keys.get(self.key?)
     }
 
-    /// The key's fingerprint, for finding the key again after a restart.
+    /// The key's fingerprint, with which the key can be found again after a restart.
     pub fn key_fingerprint(&self) -> Option<String> {
         self.key().map(key_fingerprint)
     }
 
-    /// The chat provider, with how it is called for `model`. `None` if the channel does not serve the model.
+    /// The chat provider, and how it is called for `model`. `None` if the channel does not serve the model.
     pub fn model_binding(
         &self,
         model: &str,
@@ -266,7 +267,7 @@ impl ChannelPermit {
         Some((chat, listed.or_else(unlisted)?))
     }
 
-    /// This channel and key, to be left out when the next one is selected.
+    /// This channel and key, which the next selection leaves out.
     pub fn tried_key(&self) -> TriedKey {
         TriedKey {
             channel: self.open.channel.name.clone(),
@@ -274,14 +275,14 @@ impl ChannelPermit {
         }
     }
 
-    /// The call of a user for `model` is made although the key or model may be cooling down: its success lifts the cooldown.
+    /// Marks the call of a user for `model` as made although key or model may be in cooldown: if it succeeds, the cooldown is lifted.
     pub(super) fn despite_cooldown(mut self, model: &str, user_id: &str) -> Self {
         let has_cooldown = self.open.health.has_own_cooldown(model, self.key, user_id);
         self.despite_cooldown = has_cooldown.then(|| model.into());
         self
     }
 
-    /// The upstream answered. Rejecting the client's request is an answer too.
+    /// Records that the upstream responded. A response that rejects the client's request counts too.
     pub fn record_success(&self) {
         let (open, health) = (&self.open, &self.open.health);
         health.count_call(self.since.elapsed(), false);
@@ -291,7 +292,7 @@ impl ChannelPermit {
         }
     }
 
-    /// Records what the error of a user's attempt says about the channel, the key or `model`.
+    /// Records what the error of a user's attempt shows about the channel, the key or `model`.
     pub fn record_error(&self, model: &str, user_id: &str, error: &ProviderError) {
         let failure = match error.kind.policy().effect {
             ChannelEffect::Works => return self.record_success(),
@@ -309,7 +310,7 @@ impl ChannelPermit {
     }
 }
 
-/// A key's fingerprint: the first 8 bytes of its SHA-256, in hexadecimal. The key cannot be guessed from it.
+/// A key's fingerprint: the first 8 bytes of its SHA-256, in hexadecimal. The key cannot be derived from it.
 pub fn key_fingerprint(key: &Secret) -> String {
     let hash = Sha256::digest(key.expose().as_bytes());
     hash.iter()

@@ -1,4 +1,4 @@
-//! The circuit breaker of a channel: opens after failures in a row, then lets single probe requests through.
+//! The circuit breaker of a channel: it opens after several failures in a row, then lets single probe requests through.
 
 use std::time::Duration;
 
@@ -11,15 +11,15 @@ pub(super) const FAILURE_THRESHOLD: u32 = 5;
 /// How long the circuit stays open at first; doubled after each failed probe, up to [`MAX_OPEN`].
 pub(super) const INITIAL_OPEN: Duration = Duration::from_secs(5);
 const MAX_OPEN: Duration = Duration::from_secs(60);
-/// How long one probe may take before another request may be a probe.
+/// How long a probe may take before another request may be the probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Closed, open, or half open (open, but past its time: one probe may go through).
 #[derive(Default)]
 pub(super) struct CircuitBreaker {
-    /// In a row.
+    /// The number of failures in a row.
     failures: u32,
-    /// Of those failures; `None` if there are none.
+    /// The evidence of those failures; `None` if there are none.
     evidence: Option<Evidence>,
     /// `None` if the circuit is closed.
     open: Option<Open>,
@@ -51,8 +51,7 @@ impl CircuitBreaker {
         self.failures > 0
     }
 
-    /// How long no request of a user may go through. `None` if the circuit is closed for the user, or half open and free for a
-    /// probe.
+    /// How long no request of a user may pass. `None` if the circuit is closed for the user, or half open without a running probe.
     pub(super) fn cooldown(&self, now: Instant, user_id: &str) -> Option<Cooldown> {
         let evidence = self.evidence.as_ref();
         evidence.filter(|evidence| evidence.counts_for(user_id))?;
@@ -66,7 +65,7 @@ impl CircuitBreaker {
         Some(Cooldown::new(probe_since + PROBE_TIMEOUT))
     }
 
-    /// A request goes through now: in a half-open circuit it is the probe.
+    /// Records that a request passes now: in a half-open circuit it is the probe.
     pub(super) fn begin_probe(&mut self, now: Instant) {
         if let Some(open) = &mut self.open {
             open.probe_since = Some(now);
@@ -78,7 +77,7 @@ impl CircuitBreaker {
         *self = Self::default();
     }
 
-    /// A request of the user that failed here was fine elsewhere.
+    /// Records that a request of the user, which failed on this channel, succeeded on another one.
     pub(super) fn confirm(&mut self, user_id: &str) {
         if let Some(evidence) = &mut self.evidence {
             evidence.confirm(user_id);

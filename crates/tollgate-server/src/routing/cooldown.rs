@@ -12,25 +12,25 @@ pub(super) const KEY_REJECTED: Duration = Duration::from_secs(60);
 pub(super) const QUOTA_EXHAUSTED: Duration = Duration::from_secs(300);
 /// Cooldown of a model that the upstream does not have.
 pub(super) const MODEL_NOT_FOUND: Duration = Duration::from_secs(300);
-/// After how long clients may try again if every channel is paused.
+/// When clients may retry if every channel is paused.
 const PAUSED: Duration = Duration::from_secs(1);
-/// Upper bound on any cooldown, whatever `Retry-After` an upstream sends.
+/// The longest cooldown, whatever `Retry-After` an upstream sends.
 const MAX: Duration = Duration::from_secs(3_600);
 
-/// Whose requests are the evidence of failures.
+/// The users whose requests are the evidence of failures.
 ///
-/// One user's requests can fail because of what is in them. Until a request of another user fails too, or the same request is fine
-/// elsewhere, their failures count for that user only.
+/// Requests of one user can fail because of their content. So they count for that user only, until a request of another user fails too, or the same
+/// request succeeds on another channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Evidence {
-    /// All of them are requests of this user.
+    /// All failed requests are of this user.
     OneUser(Box<str>),
-    /// The failures are not a single user's: they count for all.
+    /// The failures are not those of a single user only: they count for all.
     Confirmed,
 }
 
 impl Evidence {
-    /// A failed request of a user.
+    /// The evidence of a failed request of a user.
     pub(super) fn of(user_id: &str) -> Self {
         Self::OneUser(user_id.into())
     }
@@ -42,14 +42,14 @@ impl Evidence {
         }
     }
 
-    /// Adds what another node knows of failed requests.
+    /// Adds the evidence that another node has of failed requests.
     pub(super) fn add_all(&mut self, other: &Self) {
         if self != other {
             *self = Self::Confirmed;
         }
     }
 
-    /// The one user whose requests it is. `None` if it counts for all.
+    /// The only user whose requests are the evidence. `None` if it counts for all.
     pub(super) fn into_only_user(self) -> Option<String> {
         match self {
             Self::OneUser(user) => Some(user.into_string()),
@@ -57,7 +57,7 @@ impl Evidence {
         }
     }
 
-    /// A request of the user that failed here was fine elsewhere.
+    /// Records that a request of the user, which failed here, succeeded on another channel.
     pub(super) fn confirm(&mut self, user_id: &str) {
         if self.counts_for(user_id) {
             *self = Self::Confirmed;
@@ -77,12 +77,12 @@ impl Evidence {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cooldown {
     pub(super) until: Instant,
-    /// Whether the upstream itself asked for the pause: then the key is not tried earlier even as a last resort.
+    /// Whether the upstream requested the pause: then the key is not used earlier even as a last resort.
     pub(super) is_requested: bool,
 }
 
 impl Cooldown {
-    /// A cooldown that the gateway chose itself.
+    /// A cooldown that the gateway chose.
     pub(super) fn new(until: Instant) -> Self {
         Self {
             until,
@@ -90,7 +90,7 @@ impl Cooldown {
         }
     }
 
-    /// The cooldown of a paused channel, which is not tried even as a last resort; it is asked again soon.
+    /// The cooldown of a paused channel, which is not used even as a last resort; it is short, so that the channel is checked again soon.
     pub(super) fn of_paused_channel(now: Instant) -> Self {
         Self {
             until: now + PAUSED,
@@ -98,7 +98,7 @@ impl Cooldown {
         }
     }
 
-    /// The cooldown of a rate-limited key; `retry_after` is the pause that the upstream asked for, if it did.
+    /// The cooldown of a rate-limited key; `retry_after` is the pause that the upstream requested. `None` if it requested none.
     pub(super) fn rate_limited(now: Instant, retry_after: Option<Duration>) -> Self {
         Self {
             until: now + retry_after.unwrap_or(RATE_LIMITED).min(MAX),

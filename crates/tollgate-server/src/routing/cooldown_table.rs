@@ -1,4 +1,4 @@
-//! The cooldowns of one channel's keys and models: which hold, for whom, and what of them other nodes should know.
+//! The cooldowns of one channel's keys and models: which are in effect, for which users, and which of them other nodes should know.
 
 use std::collections::HashMap;
 
@@ -6,32 +6,32 @@ use tokio::time::Instant;
 
 use super::cooldown::{Cooldown, Evidence};
 
-/// Upper bound on models with a cooldown. Clients cannot exceed it: only configured models get here.
+/// The most models with a cooldown. Clients cannot exceed it, because only configured models are added.
 const MAX_MODELS: usize = 10_000;
 
-/// What of a channel cools down. Keys come first.
+/// The part of a channel that is in cooldown. Keys sort first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Subject {
-    /// The key of that index; 0 stands for all requests of a channel without keys.
+    /// The key of that index; 0 means all requests of a channel without keys.
     Key(usize),
-    /// The model by the client's name.
+    /// The model, with the client's name.
     Model(String),
 }
 
-/// What a node has decided about a cooldown: what holds now, or `None` if it was lifted.
+/// A node's decision about a cooldown: the cooldown that is in effect, or `None` if it was lifted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Decision {
     pub(super) subject: Subject,
     pub(super) cooldown: Option<(Cooldown, Evidence)>,
 }
 
-/// A cooldown, and for whom it holds.
+/// A cooldown, and the users that it applies to.
 struct Blocked {
     cooldown: Cooldown,
     evidence: Evidence,
     /// When it was set last.
     since: Instant,
-    /// Whether this node set it last, and not another.
+    /// Whether this node set it last, and not another node.
     is_own: bool,
 }
 
@@ -51,14 +51,14 @@ impl CooldownTable {
             .retain(|_, blocked| blocked.cooldown.until > now);
     }
 
-    /// The cooldown of a subject that holds for requests of the user.
+    /// The cooldown of a subject that applies to requests of the user.
     pub(super) fn for_user(&self, subject: &Subject, user_id: &str) -> Option<Cooldown> {
         let blocked = self.by_subject.get(subject)?;
         let holds = blocked.evidence.counts_for(user_id);
         holds.then_some(blocked.cooldown)
     }
 
-    /// What is cooling down, in order, with the end of each.
+    /// The subjects in cooldown, sorted, with the end of each.
     pub(super) fn all(&self) -> Vec<(&Subject, Instant)> {
         let all = self.by_subject.iter();
         let mut all: Vec<_> = all
@@ -68,7 +68,7 @@ impl CooldownTable {
         all
     }
 
-    /// Adds a cooldown after a failed request of a user. `None` if there are too many.
+    /// Adds a cooldown after a failed request of a user. `None` if there are too many cooldowns.
     pub(super) fn add(
         &mut self,
         subject: Subject,
@@ -81,7 +81,7 @@ impl CooldownTable {
         Some(blocked.decision(subject))
     }
 
-    /// Adds or lifts a cooldown as another node decided it. Its evidence adds to what this node has.
+    /// Applies another node's decision: adds or lifts a cooldown. Its evidence is added to this node's.
     pub(super) fn apply(&mut self, decision: Decision) {
         match decision.cooldown {
             None => drop(self.by_subject.remove(&decision.subject)),
@@ -95,8 +95,8 @@ impl CooldownTable {
         }
     }
 
-    /// A request of the user that failed with one of `subjects` was fine elsewhere. Returns the cooldowns that held for that user
-    /// only until now.
+    /// Records that a request of the user, which failed with one of `subjects`, succeeded on another channel. Returns the cooldowns that applied only
+    /// to that user until now.
     pub(super) fn confirm(
         &mut self,
         is_subject: impl Fn(&Subject) -> bool,
@@ -111,7 +111,7 @@ impl CooldownTable {
         confirmed.collect()
     }
 
-    /// Lifts the cooldowns of `subjects` that held at `started` already, but for those that the upstream asked for.
+    /// Lifts the cooldowns of `subjects` that were already in effect at `started`, except those that the upstream requested.
     pub(super) fn lift_disproved(
         &mut self,
         subjects: &[Subject],
@@ -128,7 +128,7 @@ impl CooldownTable {
         self.lift(|_, _| true)
     }
 
-    /// Forgets the cooldowns that other nodes decided, but for `kept`.
+    /// Removes the cooldowns that other nodes have set, except `kept`.
     pub(super) fn retain_own_and(&mut self, kept: &[Subject]) {
         self.by_subject
             .retain(|subject, blocked| blocked.is_own || kept.contains(subject));
@@ -145,7 +145,7 @@ impl CooldownTable {
         lifted.map(decision).collect()
     }
 
-    /// What is known of the subject, or else a new cooldown. `None` if there are too many.
+    /// The entry of the subject; a new one with the cooldown if there is none. `None` if there are too many.
     fn entry(
         &mut self,
         subject: &Subject,
@@ -153,7 +153,7 @@ impl CooldownTable {
         evidence: impl Fn() -> Evidence,
     ) -> Option<&mut Blocked> {
         let now = Instant::now();
-        // What is over is no evidence any more.
+        // Cooldowns that have ended are no evidence any more.
         self.remove_expired(now);
         if matches!(subject, Subject::Model(_)) && self.by_subject.len() >= MAX_MODELS {
             return None;

@@ -1,5 +1,5 @@
-//! Selecting one channel out of those that serve a model: priority, weight, session affinity, and failover past
-//! channels that were tried, are busy, or are cooling down.
+//! Selects one of the channels that serve a model: by priority, weight and session affinity; channels that were tried, are busy or are in cooldown
+//! are passed over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,18 @@ pub enum Selection {
     Permit(ChannelPermit),
     /// Channels serve the model, but all are at their `max_concurrency`.
     AllBusy,
-    /// The upstream of every channel that serves the model asked for a pause; the shortest one.
+    /// The upstream of every channel that serves the model requested a pause; contains the shortest one.
     CoolingDown(Duration),
-    /// No channel serves the model, or none that was not tried.
+    /// No channel serves the model, or all have been tried.
     None,
 }
 
-/// A channel that comes next, but is at what this node may do of its `max_concurrency`: more may be had of other nodes.
+/// The next channel, on which this node has no permit left: other nodes may have unused ones.
 pub(super) type NeedsPermit = Arc<OpenChannel>;
 
-/// Selects among `candidates`: ready channels by priority and weight; if all are cooling down, the one whose cooldown ends
-/// first, unless its upstream asked for the pause. If `may_borrow`, a channel is not passed over before other nodes were asked.
+/// Selects among `candidates`: ready channels by priority and weight; if all are in cooldown, the one whose cooldown ends first, unless its upstream
+/// requested the pause. If `may_borrow`, a full channel is returned as `NeedsPermit` and not passed over, so that a permit can be requested from
+/// other nodes.
 pub(super) fn select(
     candidates: Vec<&Arc<OpenChannel>>,
     model: &str,
@@ -42,7 +43,7 @@ pub(super) fn select(
         match open.availability(model, tried, session, user_id) {
             Availability::Ready(key) => ready.push((open, key)),
             Availability::CoolingDown { cooldown, key } => {
-                // Cooldowns that no upstream asked for come first, then the one that ends first.
+                // Cooldowns that no upstream requested come first, then the one that ends first.
                 let rank = |c: &Cooldown| (c.is_requested, c.until);
                 if cooling_down
                     .as_ref()
@@ -83,7 +84,7 @@ pub(super) fn select(
     })
 }
 
-/// The index of one of those with priority `best`: at random by weight, or always the same one for a session.
+/// The index of one of the candidates with priority `best`: at random by weight, or always the same one for a session.
 fn select_by_weight(
     ready: &[(&Arc<OpenChannel>, Option<usize>)],
     best: i64,
@@ -97,7 +98,7 @@ fn select_by_weight(
         }
     };
     if let Some(session) = session {
-        // Rendezvous hashing: when a channel is added or removed, only its own sessions move.
+        // Rendezvous hashing: if a channel is added or removed, only its own sessions move.
         let score = |c: &OpenChannel| {
             let unit = (hash_session(session, &c.channel.name) >> 11) as f64 / (1u64 << 53) as f64;
             weight(c) as f64 / -(unit.max(f64::MIN_POSITIVE).ln())
@@ -134,7 +135,7 @@ fn hash_session(session: u64, name: &str) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The session of an end user of an API key: its requests keep to one channel and key.
+/// The session of an end user of an API key: its requests use the same channel and key.
 pub fn session_hash(key_id: &str, end_user: &str) -> u64 {
     hash_session(hash_session(0, key_id), end_user)
 }

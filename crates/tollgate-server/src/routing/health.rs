@@ -1,6 +1,6 @@
 //! The health of one channel: its circuit breaker and the cooldowns of its keys and models.
 //!
-//! Every state here ends by itself: each cooldown has a time from which the channel, key or model is tried again.
+//! Every state here ends without intervention: each cooldown has a time after which the channel, key or model is used again.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,9 +16,9 @@ use super::recent_calls::RecentCalls;
 /// The health of one channel.
 #[derive(Default)]
 pub(super) struct ChannelHealth {
-    /// Whether any state is set: healthy channels are read without the lock.
+    /// Whether any state is set: the lock is not taken for healthy channels.
     is_degraded: AtomicBool,
-    /// Counts requests, for taking the keys in turn.
+    /// Counts requests, so that keys are used in turn.
     turn: AtomicUsize,
     state: Mutex<State>,
     recent: RecentCalls,
@@ -37,20 +37,20 @@ struct State {
 pub struct HealthReport {
     /// `closed`, `open` or `half_open`.
     pub circuit: &'static str,
-    /// What is cooling down: keys by their index, then models by name.
+    /// What is in cooldown: keys by their index, then models by name.
     pub cooldowns: Vec<CooldownReport>,
-    /// Half of the last calls that were answered took at most so many milliseconds; `None` before the first.
+    /// The median duration of the last calls that did not fail, in milliseconds; `None` before the first.
     pub p50_ms: Option<u32>,
     /// The share of the last calls that failed because of the channel, 0 to 1; `None` before the first.
     pub error_rate: Option<f64>,
 }
 
-/// A key or a model that is cooling down.
+/// A key or a model that is in cooldown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CooldownReport {
-    /// The key's index; `None` if it is a model that cools down.
+    /// The key's index; `None` if a model is in cooldown.
     pub key: Option<usize>,
-    /// The client's name of the model; `None` if it is a key that cools down.
+    /// The client's name of the model; `None` if a key is in cooldown.
     pub model: Option<String>,
     /// How long the cooldown still lasts.
     pub left: Duration,
@@ -59,23 +59,23 @@ pub struct CooldownReport {
 /// Whether a channel may be called for a model now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Availability {
-    /// With the key of that index; `None` if the channel has no keys.
+    /// It may be called with the key of that index; `None` if the channel has no keys.
     Ready(Option<usize>),
-    /// Not before the cooldown ends.
+    /// It must not be called before the cooldown ends.
     CoolingDown {
         cooldown: Cooldown,
         key: Option<usize>,
     },
-    /// Every key was tried for this request.
+    /// Every key has been tried for this request.
     AllKeysTried,
 }
 
 /// How an upstream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChannelFailure {
-    /// It could not be reached, did not answer in time, or answered 5xx.
+    /// It could not be reached, did not respond in time, or its response was 5xx.
     Unavailable,
-    /// It rate-limited the key; with the pause that it asked for, if it did.
+    /// It rate-limited the key; contains the pause that it requested, if any.
     RateLimited(Option<Duration>),
     /// It rejected the key.
     KeyRejected,
@@ -86,9 +86,9 @@ pub(super) enum ChannelFailure {
 }
 
 impl ChannelHealth {
-    /// Whether a channel with `keys` keys may be called for `model` by a user. `tried` are the indices of keys that this request has
-    /// tried already (a channel without keys counts as key 0). Keys are used in turn, but the requests of one session keep
-    /// to one key, because the upstream's prompt cache belongs to the key.
+    /// Whether a channel with `keys` keys may be called for `model` by a user. `tried` are the indices of keys that were already tried for this
+    /// request (a channel without keys counts as key 0). Keys are used in turn, but the requests of one session use the same key, because the
+    /// upstream's prompt cache belongs to the key.
     pub(super) fn availability(
         &self,
         model: &str,
@@ -106,7 +106,7 @@ impl ChannelHealth {
             .map(|n| (turn.wrapping_add(n)) % keys.max(1))
             .filter(|key| !tried.contains(key));
         let key_index = |key: usize| (keys > 0).then_some(key);
-        // A paused channel counts as degraded: one that is well is read without the lock.
+        // A paused channel counts as degraded, so the lock is not needed for one that is not degraded.
         if !self.is_degraded.load(Ordering::Acquire) {
             return untried.next().map_or(Availability::AllKeysTried, |key| {
                 Availability::Ready(key_index(key))
@@ -146,7 +146,7 @@ impl ChannelHealth {
         }
     }
 
-    /// A request is about to be sent: in a half-open circuit it is the one probe.
+    /// Records that a request is about to be sent: in a half-open circuit it is the probe.
     pub(super) fn begin_probe(&self) {
         if self.is_degraded.load(Ordering::Acquire) {
             self.lock().breaker.begin_probe(Instant::now());
@@ -165,12 +165,12 @@ impl ChannelHealth {
         self.is_degraded.load(Ordering::Acquire) && self.lock().is_paused
     }
 
-    /// Counts a call among the last ones: whether it failed because of the channel, and how long its answer took.
+    /// Adds a call to the last calls: whether it failed because of the channel, and the duration until the response.
     pub(super) fn count_call(&self, took: Duration, has_failed: bool) {
         self.recent.add(took, has_failed);
     }
 
-    /// The upstream answered: the circuit closes.
+    /// Records that the upstream responded: the circuit closes.
     pub(super) fn record_success(&self) {
         if self.is_degraded.load(Ordering::Acquire) {
             let mut state = self.lock();
@@ -179,8 +179,8 @@ impl ChannelHealth {
         }
     }
 
-    /// The upstream failed for a user's request for `model` with the key of that index (`None` if the channel has no keys). Returns
-    /// the cooldown that follows; an open circuit is none.
+    /// Records that the upstream failed for a user's request for `model` with the key of that index (`None` if the channel has no keys). Returns the
+    /// cooldown that follows; an open circuit is not one.
     pub(super) fn record_failure(
         &self,
         model: &str,
@@ -211,8 +211,8 @@ impl ChannelHealth {
         state.cooldowns.add(subject, cooldown, user_id)
     }
 
-    /// A user's request for `model` that failed here with the key of that index (`None` if it is not known) was fine elsewhere:
-    /// what the failure says holds for all users. Returns the cooldowns that held for that user only.
+    /// Records that a user's request for `model`, which failed here with the key of that index (`None` if it is not known), succeeded on another
+    /// channel: the failure then counts for all users. Returns the cooldowns that applied only to that user.
     pub(super) fn confirm_failure(
         &self,
         model: &str,
@@ -232,7 +232,7 @@ impl ChannelHealth {
         state.cooldowns.confirm(is_tried, user_id)
     }
 
-    /// Whether a request of the user for `model` with the key of that index is made despite a cooldown that no upstream asked for.
+    /// Whether a request of the user for `model` with the key of that index is made despite a cooldown that no upstream requested.
     pub(super) fn has_own_cooldown(&self, model: &str, key: Option<usize>, user_id: &str) -> bool {
         if !self.is_degraded.load(Ordering::Acquire) {
             return false;
@@ -246,8 +246,8 @@ impl ChannelHealth {
         is_own(of_key) || is_own(of_model)
     }
 
-    /// A request for `model` with the key of that index, started at `started`, was answered: lifts their cooldowns that held then, but
-    /// for those that the upstream asked for.
+    /// Records that a request for `model` with the key of that index, started at `started`, succeeded: lifts their cooldowns that were in effect
+    /// then, except those that the upstream requested.
     pub(super) fn lift_disproved(
         &self,
         model: &str,
@@ -266,12 +266,12 @@ impl ChannelHealth {
         self.change_cooldowns(CooldownTable::lift_all)
     }
 
-    /// Another node has decided this.
+    /// Applies another node's decision.
     pub(super) fn apply(&self, decision: Decision) {
         self.change_cooldowns(|cooldowns| cooldowns.apply(decision));
     }
 
-    /// Forgets the cooldowns that other nodes decided, but for `kept`.
+    /// Removes the cooldowns that other nodes have set, except `kept`.
     pub(super) fn retain_own_and(&self, kept: &[Subject]) {
         self.change_cooldowns(|cooldowns| cooldowns.retain_own_and(kept));
     }
@@ -310,7 +310,7 @@ impl ChannelHealth {
         }
     }
 
-    /// The health in words for operators: `ok`, or what is open or cooling down.
+    /// The health as text for operators: `ok`, or what is open or in cooldown.
     pub(super) fn describe(&self) -> String {
         let mut state = self.lock();
         state.cooldowns.remove_expired(Instant::now());
@@ -469,7 +469,7 @@ mod tests {
         let lifted = health.lift_disproved(M, Some(0), Instant::now());
         assert_eq!(lifted.len(), 2);
         assert!(is_ready(health.availability(M, 1, &[], None, ADA)));
-        // What the upstream asked for is kept.
+        // Cooldowns that the upstream requested are kept.
         let pause = ChannelFailure::RateLimited(Some(Duration::from_secs(9)));
         health.record_failure(M, Some(0), ADA, pause);
         assert!(!health.has_own_cooldown(M, Some(0), ADA));

@@ -1,4 +1,4 @@
-//! Which channel serves a request: lower priority first, equal priorities by weight, failed channels cool down.
+//! Selects the channel that serves a request: lower priorities first, equal priorities by weight; failed channels go into cooldown.
 
 mod borrowed_permits;
 mod borrowing;
@@ -35,27 +35,27 @@ const BUILT_IN: &str = "sandbox";
 /// Every channel of this process.
 pub struct Routing {
     channels: Vec<Arc<OpenChannel>>,
-    /// Deleted ones whose provider may still have jobs of ours; they get no new ones.
+    /// Deleted channels whose provider may still have jobs of ours; they receive no new ones.
     deleted: Vec<Arc<OpenChannel>>,
-    /// Whether none is configured, so that the built-in one is used.
+    /// Whether no channel is configured, so that the built-in one is used.
     is_built_in: bool,
 }
 
 /// The channels to open.
 pub struct ConfiguredChannels<'a> {
-    /// Those that take requests.
+    /// Channels that receive requests.
     pub channels: &'a [Channel],
-    /// Those that only keep the jobs that their provider has.
+    /// Channels that only keep the jobs that their provider has.
     pub deleted: &'a [Channel],
-    /// Whether the built-in channel serves if there are no channels.
+    /// Whether the built-in channel serves requests if there are no channels.
     pub may_be_built_in: bool,
-    /// The routing before a change of some channels. Those that did not change are kept as they are, of the others the health.
+    /// The routing before a change of some channels. Channels that did not change are kept as they are; of the others the health is kept.
     pub previous: Option<&'a Routing>,
-    /// Whether settings of all channels have changed, so that none is kept as it is.
+    /// Whether settings of all channels have changed, so that all must be opened again.
     pub reopens_all: bool,
 }
 
-/// What a request needs of a channel's provider.
+/// The kind of request that a channel's provider must support.
 #[derive(Clone, Copy)]
 enum Needs {
     Task(TaskKind),
@@ -83,7 +83,7 @@ impl Routing {
         Self::reopen(&configured, settings, egress, fairness)
     }
 
-    /// Opens channels in place of earlier ones.
+    /// Opens channels that replace earlier ones.
     ///
     /// # Errors
     /// As [`Routing::open`].
@@ -131,7 +131,7 @@ impl Routing {
         &self.channels
     }
 
-    /// Whether its one channel is the built-in one, because none is configured.
+    /// Whether the only channel is the built-in one, because none is configured.
     pub fn is_built_in(&self) -> bool {
         self.is_built_in
     }
@@ -141,18 +141,18 @@ impl Routing {
         self.channels.iter().find(|open| open.channel.name == name)
     }
 
-    /// The channel of that name, or the deleted one.
+    /// The channel with that name, also if it is deleted.
     fn known(&self, name: &str) -> Option<&Arc<OpenChannel>> {
         let mut all = self.channels.iter().chain(&self.deleted);
         all.find(|open| open.channel.name == name)
     }
 
-    /// Keeps the channels' permits what is needed, with Redis; to be called often.
+    /// Adjusts the channels' permits in Redis to what is needed; to be called often.
     pub async fn adjust_permits(&self) {
         join_all(self.channels.iter().map(|open| open.adjust_permits())).await;
     }
 
-    /// Gives the channels' permits back to the other nodes.
+    /// Returns the channels' permits to the other nodes.
     pub async fn return_permits(&self) {
         join_all(self.channels.iter().map(|open| open.return_permits())).await;
     }
@@ -168,7 +168,7 @@ impl Routing {
         serving.any(|open| open.has_capacity())
     }
 
-    /// The name by which channels know a model: its own if some channel lists it, else its first one.
+    /// The name that channels use for a model: its own name if some channel lists it, else its first one.
     pub fn name_of<'a>(&self, model: ModelName<'a>) -> &'a str {
         let is_listed = |open: &Arc<OpenChannel>| {
             let mut models = open.channel.models.iter();
@@ -209,15 +209,15 @@ impl Routing {
         serving.map(|open| open.channel.name.clone()).collect()
     }
 
-    /// A channel of `model` whose provider moderates prompts, if any.
+    /// A channel of `model` whose provider moderates prompts. `None` if there is none.
     pub fn moderator(&self, kind: TaskKind, model: &str) -> Option<Arc<OpenChannel>> {
         self.serving(model, Needs::Task(kind))
             .find(|c| c.provider.moderation.is_some() && !c.is_paused())
             .cloned()
     }
 
-    /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left. Other
-    /// nodes are asked for a permit before a channel is passed over that is full here: one call to Redis at most.
+    /// Selects a channel that runs tasks of that kind with `model`; the channels named in `tried` only if no other is left. Before a channel that is
+    /// full on this node is passed over, a permit is requested from other nodes: at most one call to Redis.
     pub async fn select_for_task(
         &self,
         kind: TaskKind,
@@ -259,9 +259,8 @@ impl Routing {
         }
     }
 
-    /// A permit for work that a provider already has: on the channel of that name, with the key of that fingerprint, or the
-    /// channel's first key if that one is gone. It does not wait for the channel's `max_concurrency`, nor for the end of its
-    /// pause. `None` if there is no such channel any more.
+    /// A permit for work that a provider already has: on the channel with that name, with the key of that fingerprint, or the channel's first key if
+    /// that key is not configured any more. It ignores the channel's `max_concurrency` and a pause. `None` if the channel does not exist any more.
     pub fn acquire_for_running_work(
         &self,
         channel: &str,
@@ -272,12 +271,12 @@ impl Routing {
         Some(open.acquire_for_running_work(key_fingerprint, user_id))
     }
 
-    /// Whether a channel runs a user's tasks of that kind with `model` and has no pause that its upstream asked for.
+    /// Whether a channel runs a user's tasks of that kind with `model` and is in no pause that its upstream requested.
     pub fn is_ready_for_task(&self, kind: TaskKind, model: &str, user_id: &str) -> bool {
         self.is_ready(model, Needs::Task(kind), user_id)
     }
 
-    /// Whether a channel serves a user's chats with `model` and has no pause that its upstream asked for.
+    /// Whether a channel serves a user's chats with `model` and is in no pause that its upstream requested.
     pub fn is_ready_for_chat(&self, model: &str, user_id: &str) -> bool {
         self.is_ready(model, Needs::Chat, user_id)
     }
@@ -291,9 +290,8 @@ impl Routing {
         })
     }
 
-    /// Waits for a permit on a channel that is ready but at its `max_concurrency`. Free permits go to the user who has the fewest.
-    /// `None` if there is no such channel, if `max_waiting` tasks of the user wait for it already, or if it is not ready any
-    /// more.
+    /// Waits for a permit on a channel that is ready but at its `max_concurrency`. Free permits go to the user with the fewest. `None` if there is no
+    /// such channel, if `max_waiting` tasks of the user already wait for it, or if it is not ready after the wait.
     pub async fn wait_for_task_channel(
         &self,
         kind: TaskKind,
@@ -318,8 +316,8 @@ impl Routing {
         }
     }
 
-    /// Selects a channel and key for a chat with `model`, leaving out those in `tried`. Requests of one `session` keep to one
-    /// channel and key while it is healthy, for the upstream's prompt cache. Other nodes are asked for a permit as for a task.
+    /// Selects a channel and key for a chat with `model`, leaving out those in `tried`. Requests of one `session` use the same channel and key while
+    /// it is healthy, for the upstream's prompt cache. A permit may be requested from other nodes, as for a task.
     pub async fn select_for_chat(
         &self,
         model: &str,
@@ -374,8 +372,7 @@ impl Routing {
         }
     }
 
-    /// A user's request for `model` was answered after it had failed with the keys in `tried`: what these failures say holds for all
-    /// users.
+    /// Records that a user's request for `model` succeeded after it had failed with the keys in `tried`: these failures then count for all users.
     pub fn confirm_failures(&self, model: &str, tried: &[TriedKey], user_id: &str) {
         for TriedKey { channel, key } in tried {
             if let Some(open) = self.by_name(channel) {
@@ -384,7 +381,7 @@ impl Routing {
         }
     }
 
-    /// A user's task for `model` was taken by a provider after it had failed on these channels, as in [`Self::confirm_failures`].
+    /// Records that a provider accepted a user's task for `model` after it had failed on these channels, as in [`Self::confirm_failures`].
     pub fn confirm_failed_channels(&self, model: &str, failed: &[String], user_id: &str) {
         for open in failed.iter().filter_map(|channel| self.by_name(channel)) {
             open.confirm_failure(model, None, user_id);
@@ -409,12 +406,12 @@ impl Routing {
     }
 }
 
-/// Selects; if a channel comes next that is full on this node, asks the other nodes for a permit on it, once, and selects again.
+/// Selects a channel; if the next one is full on this node, requests a permit from the other nodes, once, and selects again.
 async fn select_or_borrow(select: impl Fn(bool) -> Result<Selection, NeedsPermit>) -> Selection {
     match select(true) {
         Ok(selection) => selection,
         Err(open) => {
-            // Boxed: it is rare, and would make every request's future larger.
+            // Boxed: this is rare, and would make every request's future larger.
             Box::pin(open.borrow()).await;
             select(false).unwrap_or(Selection::AllBusy)
         }

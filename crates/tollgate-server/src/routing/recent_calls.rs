@@ -1,14 +1,14 @@
-//! The last calls of a channel: how long they took and how many failed. Counting one takes no lock.
+//! The last calls of a channel: how long they took and how many failed. Counting a call takes no lock.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// How many calls are kept.
 const KEPT: usize = 64;
-/// The bit of a call that failed.
+/// The bit that marks a failed call.
 const FAILED: u32 = 1 << 31;
 
-/// A ring of calls. Each is its milliseconds plus one, with [`FAILED`] if it failed; 0 is none.
+/// A ring buffer of calls. Each entry is the call's milliseconds plus one, with [`FAILED`] if it failed; 0 is an empty entry.
 pub(super) struct RecentCalls {
     next: AtomicUsize,
     calls: [AtomicU32; KEPT],
@@ -33,7 +33,7 @@ impl RecentCalls {
         self.calls[at].store(ms | failed, Ordering::Relaxed);
     }
 
-    /// Half of the calls that did not fail took at most so many milliseconds. `None` if there are none.
+    /// The median duration of the calls that did not fail, in milliseconds. `None` if there are none.
     pub(super) fn p50_ms(&self) -> Option<u32> {
         let calls = self.kept().into_iter();
         let mut answered: Vec<u32> = calls.filter(|call| call & FAILED == 0).collect();

@@ -1,4 +1,4 @@
-//! Cooldowns that nodes tell each other (docs/redis.md): keys by their fingerprint. Circuit breakers are each node's own.
+//! Cooldowns that nodes share (docs/redis.md): keys are identified by their fingerprint. Circuit breakers are separate on each node.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use super::cooldown_table::{Decision, Subject};
 use crate::redis::{CooldownName, CooldownSubject, NodeMessage, NodeMessages, SharedCooldown};
 
 impl OpenChannel {
-    /// Tells the other nodes what this one decides from now on.
+    /// From now on sends this node's cooldowns to the other nodes.
     pub fn share_cooldowns(&self, messages: &Arc<NodeMessages>) {
-        // Set before, if the channel was kept by a reload.
+        // It is already set if a reload kept the channel.
         let _ = self.messages.set(Arc::clone(messages));
     }
 
-    /// Lifts the cooldowns of its keys and models on all nodes; each node's circuit stays as it is.
+    /// Lifts the cooldowns of the channel's keys and models on all nodes; each node's circuit stays as it is.
     pub fn lift_cooldowns(&self) {
         self.publish(self.health.lift_all());
         if let Some(messages) = self.messages.get() {
@@ -24,7 +24,7 @@ impl OpenChannel {
         }
     }
 
-    /// Lifts them on this node: another one has told it to.
+    /// Lifts the cooldowns on this node, because another node has requested it.
     pub fn lift_cooldowns_here(&self) {
         self.health.lift_all();
     }
@@ -61,7 +61,7 @@ impl OpenChannel {
         })
     }
 
-    /// What a name stands for on this node. `None` if it is of another address, or of a key that the channel does not have.
+    /// The key or model of a name on this node. `None` if the name has another address, or a key that the channel does not have.
     fn subject(&self, name: &CooldownName) -> Option<Subject> {
         if name.address != self.address_fingerprint() {
             return None;
@@ -79,8 +79,7 @@ impl OpenChannel {
         key_fingerprint(&Secret::new(format!("{:?}", self.channel.base_url)))
     }
 
-    /// Another node has decided a cooldown of this channel or lifted it. Of one that this node decided itself (`is_own`) only the
-    /// evidence is news.
+    /// Applies a cooldown of this channel that another node set or lifted. If this node set it itself (`is_own`), only its evidence may be new.
     pub fn apply_cooldown(
         &self,
         name: &CooldownName,
@@ -99,8 +98,8 @@ impl OpenChannel {
         }
     }
 
-    /// Takes over those of `all` that are this channel's. What other nodes decided and is not among them has been lifted, or is
-    /// forgotten.
+    /// Applies the cooldowns in `all` that belong to this channel. If a cooldown that another node has set is not among them, it was lifted or has
+    /// been lost, and is removed.
     pub fn replace_cooldowns(&self, all: &[(CooldownName, SharedCooldown)]) {
         let own = all.iter().filter_map(|(name, cooldown)| {
             let is_own = name.channel == self.channel.name;
@@ -192,12 +191,12 @@ mod tests {
         assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
         here.apply_cooldown(&two, Some(cooldown(None)), false);
         assert_eq!(key_for(&routing, "eve").await, None);
-        // Of one of its own, a node does not hear that it was lifted.
+        // A node ignores a message that its own cooldown was lifted.
         here.apply_cooldown(&two, None, true);
         assert_eq!(key_for(&routing, "eve").await, None);
         here.apply_cooldown(&two, None, false);
         assert_eq!(key_for(&routing, "eve").await.as_deref(), Some("two"));
-        // A channel of that name at another address is another channel.
+        // A channel with that name at another address is another channel.
         let elsewhere = CooldownName {
             address: "other".to_owned(),
             ..two

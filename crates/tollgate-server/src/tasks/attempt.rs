@@ -1,4 +1,4 @@
-//! Starting an attempt at a task: a permit on a channel, the attempt's row in the store, the call to the provider.
+//! Starts an attempt at a task: takes a permit on a channel, writes the attempt's row to the store, calls the provider.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -19,15 +19,15 @@ use crate::tasks::turn::{
 };
 use crate::tasks::work_permit::WorkPermit;
 
-/// Longest time that a task is postponed for channels in cooldown, before all channels are looked at again.
+/// The longest time that a task is postponed because of channels in cooldown, before all channels are checked again.
 const MAX_COOLDOWN_PAUSE: Millis = 30_000;
 
-/// How long a task waits for a channel at its `max_concurrency` before it goes back to the queue, and how many tasks of a user wait
-/// for one channel. Tasks whose references were fetched wait as long as it takes.
+/// How long a task waits for a channel at its `max_concurrency` before it returns to the queue, and how many tasks of a user wait for one channel.
+/// Tasks whose references were fetched wait without a limit.
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_WAITING: usize = 2;
 
-/// Whether there is no use in fetching the references of the task now: how its turn ends.
+/// Checks whether a channel can accept the task, before its references are fetched. The error is how the turn ends.
 pub(super) async fn check_channels(run: &TaskRun, work: &mut WorkPermit) -> Result<(), TurnEnd> {
     let task = &run.leased.task;
     let reloadable = run.context.reloadable.current();
@@ -40,7 +40,7 @@ pub(super) async fn check_channels(run: &TaskRun, work: &mut WorkPermit) -> Resu
     acquire_channel(run, work, false).await.map(drop)
 }
 
-/// Waits until a call of the task may begin: a permit on a channel, then one of the workers.
+/// Waits until the task may make a call: for a permit on a channel, then for one of the workers.
 pub(super) async fn acquire_permits(
     run: &TaskRun,
     work: &mut WorkPermit,
@@ -59,14 +59,14 @@ pub(super) async fn acquire_permits(
     }
 }
 
-/// Acquires a permit on a channel for the task; channels whose attempts failed come last.
+/// Acquires a permit on a channel for the task; channels on which attempts failed come last.
 async fn acquire_channel(
     run: &TaskRun,
     work: &mut WorkPermit,
     has_fetched: bool,
 ) -> Result<ChannelPermit, TurnEnd> {
     let (task, context) = (&run.leased.task, &run.context);
-    // Without a place for the result no provider is called.
+    // If the result cannot be stored, no provider is called.
     if !context.files.is_available().await {
         return Err(TurnEnd::Postpone(NO_STORAGE_PAUSE));
     }
@@ -109,7 +109,7 @@ async fn failed_channels(run: &TaskRun) -> Vec<String> {
     }
 }
 
-/// The provider took the task: its channel works, and where the task failed before, it was not the task's fault.
+/// Records that the provider accepted the task: its channel works, and failures on other channels were not caused by the task.
 pub(super) async fn record_success(run: &TaskRun, attempt: &Attempt) {
     attempt.permit.record_success();
     let task = &run.leased.task;
@@ -126,7 +126,7 @@ pub(super) enum NewAttempt {
     End(TurnEnd),
 }
 
-/// Writes the attempt to the store. `lost` is an earlier one that the provider says it never received.
+/// Writes the attempt to the store. `lost` is an earlier attempt that the provider reports it never received.
 pub(super) async fn start(
     run: &TaskRun,
     permit: ChannelPermit,
@@ -161,7 +161,7 @@ pub(super) async fn start(
             })
         }
         Ok(StartOutcome::LeaseLost) => NewAttempt::End(TurnEnd::Abandon),
-        // An attempt is open that was not there when the task was claimed: the next turn resumes it.
+        // An attempt is open that did not exist when the task was claimed: the next turn resumes it.
         Ok(StartOutcome::EarlierStillQueued) => {
             NewAttempt::End(TurnEnd::Postpone(CHANNELS_FULL_PAUSE))
         }

@@ -1,4 +1,4 @@
-//! How many tasks and webhooks one user may have waiting: a submission beyond that is rejected with 429.
+//! Limits how many tasks and webhooks of one user may wait: a further submission is rejected with 429.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,17 +12,17 @@ use tollgate_store::{Store, StoreError};
 
 use crate::http::errors;
 
-/// How old a count may be once it has reached its limit: the store is asked again then.
+/// How old a count may be once it has reached its limit; after that the store is read again.
 const RECOUNT_AFTER: Duration = Duration::from_secs(1);
-/// How old a count may be where other nodes submit too.
+/// How old a count may be if other nodes accept submissions too.
 const MAX_AGE: Duration = Duration::from_secs(10);
-/// Users that are remembered.
+/// Users whose counts are remembered.
 const MAX_USERS: usize = 10_000;
-/// What the client is told to wait.
+/// The `retry-after` for the client, in seconds.
 const RETRY_AFTER_S: u32 = 5;
 
-/// Counts what each user has waiting. Submissions are added as they come, ends are not subtracted: a count is never too small by
-/// this process's submissions, and is read again when it has reached the limit.
+/// Counts the waiting tasks and webhooks of each user. Submissions are added, ends are not subtracted: a count includes all submissions of this
+/// process, and is read again when it has reached the limit.
 pub struct Backlog {
     limits: [u32; 2],
     counts: Mutex<HashMap<String, [Count; 2], RandomState>>,
@@ -38,12 +38,12 @@ enum Kind {
 #[derive(Clone, Copy, Default)]
 struct Count {
     known: u32,
-    /// `None` if it was never read.
+    /// `None` if the count has not been read.
     read_at: Option<Instant>,
 }
 
 impl Backlog {
-    /// With the configured limits.
+    /// A backlog with the configured limits.
     pub fn new(fairness: &Fairness) -> Self {
         Self {
             limits: [fairness.unfinished_tasks, fairness.waiting_webhooks],

@@ -1,4 +1,4 @@
-//! Cancelling work at a provider when its task ended by its user or its deadline.
+//! Cancels work at a provider when its task was ended by its user or by its deadline.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::spawn::spawn_detached;
 use crate::tasks::context::TaskContext;
 use crate::tasks::results::RejectResults;
 
-/// Cancels, in the background, what a provider still has of a task that has ended.
+/// Cancels, in the background, the work that a provider still does for a task that has ended.
 pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
     let (context, task) = (Arc::clone(context), task.clone());
     let closing = context.closing.clone();
@@ -35,7 +35,7 @@ pub fn cancel_at_provider(context: &Arc<TaskContext>, task: &Task) {
     }));
 }
 
-/// Ends, in the background, the spans of a task that was ended with `error` without its worker.
+/// Ends, in the background, the spans of a task that was ended with `error` and not by its worker.
 pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static str) {
     if !otel::is_on() {
         return;
@@ -67,7 +67,7 @@ pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static
     }));
 }
 
-/// Asks the provider to cancel the work, if its API can.
+/// Requests that the provider cancels the work, if its API supports that.
 pub(super) async fn cancel_provider_job(
     task: &Task,
     permit: &ChannelPermit,

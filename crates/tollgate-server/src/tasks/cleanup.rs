@@ -1,4 +1,4 @@
-//! Deletes what has expired: task records, idempotency keys and stored files. On the leader of the nodes, but for files in folders.
+//! Deletes expired task records, idempotency keys and stored files. Runs on the leader of the nodes, except for files in folders.
 
 use std::sync::Arc;
 use std::time::Duration;

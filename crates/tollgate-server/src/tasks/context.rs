@@ -1,4 +1,4 @@
-//! What submitting and running tasks needs of the gateway, and the signals between submission, workers and pool.
+//! The parts of the gateway that submitting and running tasks needs, and the signals between submission, workers and pool.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ use crate::reloadable::ReloadableHandle;
 use crate::tasks::backlog::Backlog;
 use crate::tasks::work_permit::Workload;
 
-/// The parts of the gateway that tasks work with.
+/// The parts of the gateway that tasks need.
 pub struct TaskContext {
     /// Tasks and money.
     pub store: Store,
@@ -31,7 +31,7 @@ pub struct TaskContext {
     pub reloadable: ReloadableHandle,
     /// Results and input images.
     pub files: FileStorage,
-    /// Fetches URLs of clients and results of providers.
+    /// Downloads URLs of clients and results of providers.
     pub egress: egress::Client,
     /// Permits for fetching results at the same time.
     pub downloads: Semaphore,
@@ -39,15 +39,15 @@ pub struct TaskContext {
     pub metrics: Arc<Metrics>,
     /// Wakes the webhook sender when a task with a `callback_url` has ended.
     pub webhook_due: Arc<Notify>,
-    /// Work in the background that shutdown waits for.
+    /// Background work that shutdown waits for.
     pub closing: TaskTracker,
     /// The nodes that are alive.
     pub live_nodes: Arc<LiveNodes>,
-    /// Why this node must take no tasks, if so.
+    /// Whether this node may work on tasks, and why not.
     pub readiness: Arc<Readiness>,
-    /// Tells the other nodes what they would learn later; `None` without Redis.
+    /// Sends events to the other nodes, which notice them later without it; `None` without Redis.
     pub messages: Option<Arc<NodeMessages>>,
-    /// What each user may have waiting.
+    /// Limits the waiting tasks and webhooks of each user.
     pub backlog: Backlog,
     /// Signals between submission, workers and pool.
     pub signals: PoolSignals,
@@ -56,7 +56,7 @@ pub struct TaskContext {
 }
 
 impl TaskContext {
-    /// A task was submitted: wakes the pool of this process, and the others' if this one cannot begin it now.
+    /// Signals a submitted task: wakes the pool of this process, and those of other nodes if this one cannot start the task now.
     pub fn wake_for_task(&self, kind: TaskKind, model: &str) {
         self.signals.wake_pool();
         let has_worker = self.signals.workload.free() > 0 && !self.signals.draining.is_cancelled();
@@ -69,7 +69,7 @@ impl TaskContext {
         }
     }
 
-    /// Tells the other nodes, if there is a Redis.
+    /// Sends a message to the other nodes, if there is a Redis.
     pub fn tell_nodes(&self, message: NodeMessage) {
         if let Some(messages) = &self.messages {
             messages.send(message);
@@ -87,22 +87,22 @@ pub struct TaskSettings {
     pub leases: Leases,
     /// Blocked prompts.
     pub safety: Safety,
-    /// The currency that error messages name.
+    /// The currency for error messages.
     pub currency: Currency,
 }
 
 /// Signals to the worker pool of this process.
 pub struct PoolSignals {
     due: Notify,
-    /// Whether a task was postponed lately because its channels are at their `max_concurrency`.
+    /// Whether a task was postponed recently because its channels are at their `max_concurrency`.
     channels_full: AtomicBool,
     /// The tasks in work.
     pub workload: Workload,
     /// Permits for tasks whose references are fetched.
     pub fetches: FairPermits,
-    /// Permits for tasks that wait in providers' queues and are polled from here.
+    /// Permits for tasks that wait in providers' queues and are polled by this process.
     pub polling: Arc<Semaphore>,
-    /// Fires when this process shuts down: tasks that only wait go back to the queue at once.
+    /// Cancelled when this process shuts down: tasks that only wait return to the queue at once.
     pub draining: CancellationToken,
 }
 
@@ -130,7 +130,7 @@ impl PoolSignals {
         self.due.notified().await;
     }
 
-    /// A task was postponed because its channels are full: the pool claims the next ones more slowly.
+    /// Records that a task was postponed because its channels are full: the pool then claims tasks more slowly.
     pub(super) fn report_full_channels(&self) {
         self.channels_full.store(true, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! The end of a turn: what the attempt means for the task, and the transaction that writes it with the money.
+//! The end of a turn: decides what the attempt means for the task, and writes it with the money in one transaction.
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::tasks::moderation::REJECTION;
 use crate::tasks::results::ResultStorage;
 use crate::tasks::turn::{Attempt, TaskRun, TurnEnd};
 
-/// Attempts that may fail before the task does.
+/// Failed attempts after which the task fails.
 const MAX_ATTEMPTS: i64 = 5;
 /// Backoff after the first failed attempt; doubled with each further one.
 const INITIAL_BACKOFF: Millis = 200;
-/// How often at least, and with which pause, the write that ends a task is tried while the database takes no writes.
+/// The minimum number of attempts to write the end of a task while the database accepts no writes, and the pause between them.
 const WRITE_TRIES: u32 = 40;
 const WRITE_RETRY_PAUSE: Duration = Duration::from_millis(250);
 
-/// Fails a task whose stored job or family this version cannot read.
+/// Fails a task if this version cannot parse its stored job, or does not know its family.
 pub(super) fn fail_unreadable_job(leased: &LeasedTask) -> TurnEnd {
     let task = &leased.task;
     tracing::error!(
@@ -37,7 +37,7 @@ pub(super) fn fail_unreadable_job(leased: &LeasedTask) -> TurnEnd {
     TurnEnd::Finish(failure("server_error", message), None)
 }
 
-/// What a client is told of a task that did not end by its deadline.
+/// The error message for a client whose task did not end by its deadline.
 pub(super) fn time_limit_message(context: &TaskContext, task: &Task) -> String {
     let seconds = context.settings.time_limits.task_ms(task.kind) / 1000;
     format!("the task did not end within its time limit of {seconds} seconds")
@@ -126,7 +126,7 @@ pub(super) fn end_attempt(
             | UpstreamErrorKind::ModelNotFound
             | UpstreamErrorKind::UnsupportedByChannel,
         ) => {
-            // The upstream's message is about the gateway's own keys and bills: it goes only to the log.
+            // The upstream's message is about the gateway's own keys and bills, so it is only logged.
             let message = "no upstream could take the task at the moment: try again later";
             finish("provider_error", message.to_owned(), "failed")
         }
@@ -143,7 +143,7 @@ pub(super) async fn write_turn_end(
     end: TurnEnd,
 ) {
     if let Err(e) = write(context, leased, channel, job, end).await {
-        // The lease runs out and the task is claimed again, by this node or another.
+        // The lease expires and the task is claimed again, by this node or another.
         let task_id = &leased.task.id;
         tracing::error!(task = task_id, error = %e, "cannot write how a turn of a task ended");
     }
@@ -235,8 +235,8 @@ async fn write(
     }
 }
 
-/// Ends the task. The work is done, so the write is repeated while the database takes no writes, until `deadline_at`; once the
-/// process shuts down, for [`WRITE_TRIES`] in all. The lease may be lost meanwhile: the fence then stops the write.
+/// Ends the task. Its work is done, so the write is retried until `deadline_at` while the database accepts no writes; once the process shuts down,
+/// [`WRITE_TRIES`] times in total. If the lease is lost in between, the fence prevents the write.
 async fn finish_with_retry(
     context: &TaskContext,
     finish: TaskFinish,

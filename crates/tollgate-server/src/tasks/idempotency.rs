@@ -26,7 +26,7 @@ pub fn parse_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     Ok(Some(text.to_owned()))
 }
 
-/// 409: the key was used with another request.
+/// The error 409: the key was used with another request.
 pub fn key_reused() -> ApiError {
     ApiError::new(
         ErrorKind::Conflict,

@@ -1,4 +1,4 @@
-//! The input images of a submission: stored, checked as early as possible, fetched and checked before the provider is called.
+//! The input images of a submission: stored, checked as early as possible, and fetched and checked before the provider is called.
 
 use std::io::{self, BufReader};
 use std::time::Duration;
@@ -20,20 +20,20 @@ const MAX_REDIRECTS: u32 = 3;
 /// How much longer than its task's deadline a private copy is kept, for a worker that is late.
 const TTL_MARGIN: Millis = clock::HOUR;
 
-/// The input images of a job, on disk and checked.
+/// The input images of a job, which are on disk and checked.
 #[derive(Default)]
 pub struct Inputs {
     /// In the job's order.
     pub references: Vec<InputFile>,
     /// The inpainting mask.
     pub mask: Option<InputFile>,
-    /// Keep the files on disk.
+    /// Keeps the files on disk.
     local_copies: Vec<LocalCopy>,
 }
 
-/// At submission: stores the images of data URIs privately, recognizes links to our own files, and leaves other URLs to be
-/// fetched when the task runs. Returns the complete job, and the metadata of its references as far as it is known, in their
-/// order. Everything is checked before anything is stored: a rejected submission leaves no files.
+/// At submission: stores the images of data URIs as private files, recognises links to the gateway's own files, and leaves other URLs to be fetched
+/// when the task runs. Returns the complete job, and the metadata of its references, in their order, as far as it is known. Everything is checked
+/// before anything is stored: a rejected submission leaves no files.
 pub async fn store_submitted(
     context: &TaskContext,
     family: AnyFamily,
@@ -75,8 +75,7 @@ pub async fn check_submitted(
     Ok((submission.into_job(sources), references))
 }
 
-/// Checks the images that are available at submission; returns the metadata of the references, `None` for those that are to
-/// be fetched.
+/// Checks the images that are available at submission; returns the metadata of the references, `None` for those that must be fetched.
 async fn check_available(
     context: &TaskContext,
     family: AnyFamily,
@@ -124,13 +123,13 @@ async fn store_private(
     })
 }
 
-/// The error if our own storage did not take an image.
+/// The error if the gateway's own storage did not store an image.
 fn write_error(context: &TaskContext, error: &io::Error) -> ApiError {
     context.files.record_write_error(error);
     errors::from_storage()
 }
 
-/// The error if a stored image cannot be read: `expired` if it is not there.
+/// The error if a stored image cannot be read: `expired` if it does not exist.
 fn read_error(error: &io::Error, expired: impl FnOnce() -> ApiError) -> ApiError {
     if error.kind() == io::ErrorKind::NotFound {
         return expired();
@@ -159,12 +158,12 @@ async fn read_own_file(
     })
 }
 
-/// Before the provider is called: fetches the URLs, checks every image against the family's limits, and settles the sizes that
-/// follow the references.
+/// Before the provider is called: fetches the URLs, checks every image against the family's limits, and determines the sizes that depend on the
+/// references.
 ///
 /// # Errors
-/// The error that the client sees as the task's; one of kind `Unavailable` if our own storage takes no writes, which is no fault
-/// of the task.
+/// The error that the client receives as the task's; one of kind `Unavailable` if the gateway's own storage accepts no writes, which the task did not
+/// cause.
 pub async fn prepare(
     context: &TaskContext,
     family: AnyFamily,
@@ -173,7 +172,7 @@ pub async fn prepare(
 ) -> Result<Inputs, ApiError> {
     let mut inputs = Inputs::default();
     let mut references = Vec::new();
-    // References come before the mask, which must have the size of the first one.
+    // References precede the mask, which must have the size of the first one.
     for (role, image) in job.input_images() {
         let copy = copy_image(context, family, image, deadline_at).await?;
         let (file, metadata) = inspect_image(&copy, &image.field).await?;
@@ -192,13 +191,13 @@ pub async fn prepare(
     Ok(inputs)
 }
 
-/// Whether the job has images that must be fetched from elsewhere.
+/// Whether the job has images that must be downloaded.
 pub fn needs_fetch(job: &Job) -> bool {
     let mut images = job.input_images().into_iter();
     images.any(|(_, image)| matches!(image.source, ImageSource::Url(_)))
 }
 
-/// The image on this machine's disk.
+/// Copies the image to this machine's disk.
 async fn copy_image(
     context: &TaskContext,
     family: AnyFamily,
@@ -242,7 +241,7 @@ async fn inspect_image(
     Ok((file, metadata))
 }
 
-/// Fetches a client's URL through the egress guard into a file that lasts as long as the result.
+/// Downloads a client's URL through the egress guard to a file that is deleted when the returned value is dropped.
 async fn download(
     context: &TaskContext,
     family: AnyFamily,

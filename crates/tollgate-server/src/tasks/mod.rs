@@ -1,4 +1,4 @@
-//! Image, video and speech tasks: submission, the workers that run them, and how clients see them.
+//! Image, video and speech tasks: their submission, the workers that run them, and the records that clients receive.
 
 pub mod attempt;
 pub mod backlog;

@@ -7,10 +7,10 @@ use tollgate_upstream::UpstreamErrorKind;
 
 use crate::routing::Routing;
 
-/// The start of the error message of a rejected prompt.
+/// The beginning of the error message for a rejected prompt.
 pub const REJECTION: &str = "prompt rejected by safety review";
 
-/// Rejects a prompt that holds blocked words; returns whether prompts of the model are moderated at all.
+/// Rejects a prompt that contains blocked words; returns whether prompts of the model are moderated at all.
 ///
 /// # Errors
 /// 400 that begins with [`REJECTION`].
@@ -29,7 +29,7 @@ pub fn check_blocked_words(
     Ok(is_moderated)
 }
 
-/// Rejects a prompt that moderation does not allow. Models of families without moderation pass.
+/// Rejects a prompt that moderation does not allow. Prompts of families without moderation are accepted.
 ///
 /// # Errors
 /// 400 that begins with [`REJECTION`].
@@ -53,7 +53,7 @@ pub async fn check_prompt(
         Err(e) if e.kind == UpstreamErrorKind::Moderated => {
             Err(ApiError::invalid(format!("{REJECTION}: {}", e.message)))
         }
-        // If moderation fails, the prompt passes: the provider moderates again when it generates.
+        // If the moderation request fails, the prompt is accepted: the provider moderates it again when it generates.
         Err(e) => {
             tracing::warn!(channel = moderator.channel.name, error = %e, "the moderation of a prompt failed");
             Ok(())

@@ -1,4 +1,4 @@
-//! Work in a provider's queue: its provider job id is recorded, it is polled until it ends, and found again after a restart.
+//! Work in a provider's queue: records its provider job id, polls it until it ends, and finds it again after a restart.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,19 +20,19 @@ use crate::tasks::results::{MAX_DOWNLOADS, RejectResults, ResultStorage, as_fina
 use crate::tasks::turn::{Attempt, NO_CHANNEL_PAUSE, TaskRun, TurnEnd};
 use crate::tasks::work_permit::WorkPermit;
 
-/// Longest pause between two polls of which the first failed.
+/// Longest pause before the next poll after a failed one.
 const MAX_POLL_PAUSE: Duration = Duration::from_secs(60);
-/// How often, and with which pause, writing the provider job id is tried while the database is away.
+/// How often the gateway tries to write the provider job id while the database is unavailable, and the pause between attempts.
 const RECORD_TRIES: u32 = 40;
 const RECORD_RETRY_PAUSE: Duration = Duration::from_millis(250);
 /// Pause between two searches for work whose response was lost.
 const FIND_PAUSE: Duration = Duration::from_secs(2);
-/// How often a search that finds nothing is repeated: providers list new work only a moment after they accepted it.
+/// How often a search that finds nothing is repeated: providers list new work only a moment after accepting it.
 const FIND_RETRIES: u32 = 2;
 /// How long a task is postponed if its channel is not configured any more.
 const MISSING_CHANNEL_PAUSE: Millis = 30_000;
 
-/// What became of an attempt that an earlier turn left open.
+/// The result of resuming an attempt that an earlier turn left open.
 pub(super) enum Resumed {
     /// It is in the provider's queue, under this provider job id.
     Attempt(Attempt, String),
@@ -41,17 +41,17 @@ pub(super) enum Resumed {
     End(TurnEnd),
 }
 
-/// What an error of the starting call turned out to mean.
+/// The meaning of an error of the starting call.
 pub(super) enum LostStart {
-    /// The provider accepted the work all the same, under this provider job id.
+    /// The provider accepted the work nevertheless, with this provider job id.
     Accepted(String),
-    /// The error holds.
+    /// The error remains as it is.
     Error(ProviderError),
     End(TurnEnd),
 }
 
-/// Writes the provider job id to the store before anything else is done with it. If the task has ended meanwhile, the work is
-/// cancelled at the provider.
+/// Writes the provider job id to the store before anything else is done with it. If the task has ended in between, the work is cancelled at the
+/// provider.
 pub(super) async fn record_provider_job(
     run: &TaskRun,
     attempt: &Attempt,
@@ -86,8 +86,8 @@ pub(super) async fn record_provider_job(
     Err(TurnEnd::Abandon)
 }
 
-/// Polls the provider until the work has ended there and its results are stored. `work` is given back first: it is for
-/// active work, and waiting has many more permits of its own.
+/// Polls the provider until the work has ended there and its results are stored. `work` is released first: it is for active work, and there are many
+/// more permits for waiting.
 pub(super) async fn poll_until_done(
     run: &TaskRun,
     mut attempt: Attempt,
@@ -104,7 +104,7 @@ pub(super) async fn poll_until_done(
         return TurnEnd::Postpone(NO_CHANNEL_PAUSE);
     };
     let interval = poll_interval(run, &attempt.permit, first_queue.as_ref());
-    // If even the permits for waiting are used up, the task waits in our own queue instead.
+    // If the permits for waiting are used up too, the task waits in the gateway's own queue instead.
     let Ok(_polling) = Arc::clone(&signals.polling).try_acquire_owned() else {
         let pause = Millis::try_from(interval.every.as_millis()).unwrap_or(NO_CHANNEL_PAUSE);
         return TurnEnd::Postpone(pause);
@@ -116,7 +116,7 @@ pub(super) async fn poll_until_done(
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            // The provider job id is on disk: the next worker continues from it.
+            // The provider job id is on disk: the next worker continues with it.
             () = signals.draining.cancelled() => return TurnEnd::Postpone(0),
         }
         crash::point("run.before_poll");
@@ -159,7 +159,7 @@ pub(super) async fn poll_until_done(
     }
 }
 
-/// The configuration may have been reloaded: takes the channel's current key and address. The work stays on the channel.
+/// The configuration may have been reloaded: uses the channel's current key and address. The work stays on the channel.
 fn reload_permit(run: &TaskRun, permit: &mut ChannelPermit) {
     let reloadable = run.context.reloadable.current();
     let (channel, fingerprint) = (&permit.open.channel.name, permit.key_fingerprint());
@@ -215,8 +215,8 @@ fn poll_interval(run: &TaskRun, permit: &ChannelPermit, queue: &dyn Queue) -> Po
     }
 }
 
-/// The pause before the first poll. For work that an earlier turn left in the queue it is a random part of the interval:
-/// after a restart all such tasks resume at once.
+/// The pause before the first poll. For work that an earlier turn left in the queue it is a random part of the interval, because after a restart all
+/// such tasks resume at once.
 fn first_pause(run: &TaskRun, attempt: &Attempt, interval: PollInterval) -> Duration {
     let open = run.leased.queued_attempt.as_ref();
     if open.is_some_and(|open| open.number == attempt.number) {
@@ -270,8 +270,8 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
     }
 }
 
-/// Finds out what an error of the starting call means: if the provider may have accepted the work, it is searched for and
-/// never just started again.
+/// Determines the meaning of an error of the starting call: if the provider may have accepted the work, the gateway searches for it and never simply
+/// starts it again.
 pub(super) async fn find_lost_start(
     run: &TaskRun,
     attempt: &Attempt,
@@ -283,10 +283,10 @@ pub(super) async fn find_lost_start(
         return LostStart::Error(error);
     }
     if attempt::execution_mode(run, &attempt.permit) == ExecutionMode::Direct {
-        // The results of work within the call cannot be had once the call is over.
+        // Results that are delivered within the call cannot be obtained after the call.
         return LostStart::Error(error);
     }
-    // The starting call has reported its adjustments; the search would report the same.
+    // The starting call has already reported its adjustments; the search would report the same ones.
     match find(run, &attempt.permit, external_id, job, &RejectResults).await {
         Found::Accepted(id) => match record_provider_job(run, attempt, &id).await {
             Ok(()) => LostStart::Accepted(id),
@@ -300,7 +300,7 @@ pub(super) async fn find_lost_start(
     }
 }
 
-/// The task keeps its open attempt until its deadline, and fails then.
+/// The task keeps its open attempt until its deadline, and then fails.
 fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
     let task = &run.leased.task;
     tracing::warn!(
@@ -310,7 +310,7 @@ fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
     TurnEnd::Postpone((task.deadline_at - run.context.clock.now()).max(0))
 }
 
-/// Searches the provider's queue for work by our own id for it.
+/// Searches the provider's queue for work by the gateway's own id for it.
 async fn find(
     run: &TaskRun,
     permit: &ChannelPermit,

@@ -1,7 +1,6 @@
-//! The worker pool of this process: claims due tasks, renews their leases, and hands unfinished tasks back at shutdown.
+//! The worker pool of this process: claims due tasks, renews their leases, and returns unfinished tasks to the queue at shutdown.
 //!
-//! The task table is the queue. No state is carried from one turn of a loop to the next, so a restart, or another node doing
-//! the work, is the ordinary path.
+//! The task table is the queue. Loops keep no state from one turn to the next, so continuing after a restart or on another node is the normal path.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,17 +22,16 @@ use crate::tasks::finish::time_limit_message;
 use crate::tasks::work_permit::WorkPermit;
 use crate::tasks::worker;
 
-/// Longest pause of the claiming loop: how late another node's submission may be seen.
+/// Longest pause of the claiming loop, and so the longest delay until a submission on another node is noticed.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// Shortest pause, if the next task is nearly due.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
-/// Pause after a turn whose tasks found their channels at `max_concurrency` while other channels have capacity.
+/// Pause after a turn in which all tasks found their channels at `max_concurrency` while other channels have capacity.
 const CHANNELS_FULL_PAUSE: Duration = Duration::from_millis(20);
-/// Time that shutdown takes beyond `drain_s`: for tasks that were told to stop, and for releasing the leases while the
-/// database is away.
+/// Additional time for shutdown beyond `drain_s`: for tasks that must stop, and for releasing the leases while the database is unavailable.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Seconds between two looks for tasks whose deadline has passed.
+/// Seconds between two searches for tasks whose deadline has passed.
 const DEADLINE_INTERVAL_S: u64 = 5;
 /// Leases that one write renews.
 const RENEW_BATCH: usize = 500;
@@ -41,11 +39,11 @@ const RENEW_BATCH: usize = 500;
 /// The tasks that this process works on.
 pub struct WorkerPool {
     context: Arc<TaskContext>,
-    /// The owner of this process's leases; new with every start.
+    /// The owner of this process's leases; a new name at every start.
     owner: String,
     /// The weights of users, by name.
     weights: HashMap<String, u32>,
-    /// Where the next claim goes on. Only a hint: any place would do.
+    /// Where the next claim continues. It is only a hint: any value is correct.
     turn: Mutex<Turn>,
     /// By task id.
     running: Mutex<HashMap<String, RunningTask>>,
@@ -56,17 +54,17 @@ pub struct WorkerPool {
 struct Turn {
     /// The number of claims.
     number: u64,
-    /// The user who was served last.
+    /// The user whose tasks were claimed last.
     last_user: String,
 }
 
-/// What a claim found.
+/// The result of a claim.
 enum Claimed {
     /// Another claim may find more at once.
     MayBeMore,
-    /// Nothing more is due.
+    /// No further tasks are due.
     All,
-    /// What is due must wait until tasks in work end.
+    /// Tasks are due, but must wait until tasks in work end.
     HeldBack,
 }
 
@@ -75,8 +73,8 @@ struct RunningTask {
     stop: CancellationToken,
 }
 
-/// A task of [`WorkerPool::running`], until its turn ends. If the turn panics, nobody renews the lease any more, and the task is
-/// claimed again.
+/// An entry of [`WorkerPool::running`], which is removed when the task's turn ends. If the turn panics, the lease is not renewed any more, and the
+/// task is claimed again.
 struct RunningGuard {
     pool: Arc<WorkerPool>,
     id: String,
@@ -86,7 +84,7 @@ struct RunningGuard {
 impl Drop for RunningGuard {
     fn drop(&mut self) {
         let mut running = self.pool.lock_running();
-        // Under a later lease the task may be running here again.
+        // The task may already run here again under a later lease.
         if running.get(&self.id).is_some_and(|r| r.fence == self.fence) {
             running.remove(&self.id);
         }
@@ -104,7 +102,7 @@ impl Drop for RunningGuard {
 }
 
 impl WorkerPool {
-    /// A pool with nothing in work.
+    /// A pool without tasks in work.
     pub fn new(context: Arc<TaskContext>, fairness: &Fairness) -> Self {
         let weights = fairness.weights.iter();
         Self {
@@ -119,7 +117,7 @@ impl WorkerPool {
         }
     }
 
-    /// Stops the work on a task that has ended, on whichever node it is done.
+    /// Stops the work on a task that has ended, on whichever node it runs.
     pub fn stop_task(&self, task_id: &str) {
         if !self.stop_task_here(task_id) {
             self.context
@@ -138,10 +136,10 @@ impl WorkerPool {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims and runs tasks until `drain` fires, then waits up to `drain_timeout` for them and hands the rest back.
+    /// Claims and runs tasks until `drain` fires, then waits up to `drain_timeout` for them and returns the others to the queue.
     pub async fn run(self: &Arc<Self>, drain: CancellationToken, drain_timeout: Duration) {
         let context = &self.context;
-        // Dropped, and so stopped, with this future.
+        // The helpers are stopped when this future is dropped.
         let mut helpers = JoinSet::new();
         let supervised = |pool: &Arc<Self>| (Arc::clone(pool), Arc::clone(&pool.context.metrics));
         let (pool, metrics) = supervised(self);
@@ -170,7 +168,7 @@ impl WorkerPool {
                 Claimed::MayBeMore if !context.signals.take_full_channels() => continue,
                 Claimed::MayBeMore => CHANNELS_FULL_PAUSE,
                 Claimed::HeldBack => MAX_PAUSE,
-                // While the database is away, this query may take long.
+                // While the database is unavailable, this query may take long.
                 Claimed::All => tokio::select! {
                     () = drain.cancelled() => break,
                     pause = self.time_to_next_task() => pause,
@@ -189,7 +187,7 @@ impl WorkerPool {
             .is_err()
         {
             self.lock_running().values().for_each(|r| r.stop.cancel());
-            // A task stops at once when told to; one that does not is cut off when the process ends.
+            // Tasks stop at once if requested; one that does not is cut off when the process ends.
             let _ = tokio::time::timeout(STOP_TIMEOUT, self.tracker.wait()).await;
         }
         drop(helpers);
@@ -216,8 +214,8 @@ impl WorkerPool {
         }
     }
 
-    /// Claims as many tasks as there are permits; none on a node that is not ready. While all channels are full, only those of users who have none in work: these
-    /// wait for a channel in turns, and claiming more would only postpone them.
+    /// Claims as many tasks as there are permits; none if the node is not ready. While all channels are full, claims only tasks of users who have
+    /// none in work: these wait for a channel in turns, and further claims would only postpone tasks.
     async fn claim(self: &Arc<Self>) -> Claimed {
         let context = &self.context;
         let workload = &context.signals.workload;
@@ -261,7 +259,7 @@ impl WorkerPool {
             self.start(leased, work);
         }
         if claimed.may_be_more && workload.free() == 0 {
-            // Others may have workers for them.
+            // Other nodes may have free workers for the tasks.
             context.tell_nodes(NodeMessage::WakeWorkers);
         }
         match (claimed.may_be_more, claimed.is_held_back) {
@@ -282,7 +280,7 @@ impl WorkerPool {
             stop: stop.clone(),
         };
         let id = leased.task.id.clone();
-        // An earlier run under a lease that ran out (the database was away): its fence is stale, so its results cannot count.
+        // An earlier run under a lease that expired (the database was unavailable): its fence is stale, so its results are rejected.
         if let Some(stale) = self.lock_running().insert(id.clone(), running) {
             stale.stop.cancel();
         }
@@ -307,8 +305,8 @@ impl WorkerPool {
         left.clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Fails the tasks whose deadline passed a while ago, whoever has their lease: their workers hang or are gone, or they were
-    /// never claimed. After a crash it also allows one more call at the same time per second. Never returns.
+    /// Fails tasks whose deadline passed a while ago, whoever has their lease: their worker hangs or does not exist any more, or they were never
+    /// claimed. After a crash it also allows one more call at the same time per second. Never returns.
     async fn enforce_deadlines(self: Arc<Self>) {
         let context = &self.context;
         let mut seconds: u64 = 0;
@@ -370,7 +368,7 @@ impl WorkerPool {
                     .map(|(id, r)| (id.clone(), r.fence))
                     .collect()
             };
-            // In batches, so that other writes do not wait for thousands of these.
+            // In batches, so that other writes do not wait for thousands of renewals.
             for batch in leases.chunks(RENEW_BATCH) {
                 let until = context.clock.now() + lease;
                 let renewed = context

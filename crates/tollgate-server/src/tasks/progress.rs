@@ -1,4 +1,4 @@
-//! The progress of a task, written to the store at intervals.
+//! Writes the progress of a task to the store at intervals.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The progress of a task under that lease.
+    /// The progress of the task with that lease.
     pub fn new(store: &Store, clock: &Arc<dyn Clock>, leased: &LeasedTask) -> Arc<Self> {
         Arc::new(Self {
             store: store.clone(),
@@ -40,7 +40,7 @@ impl Progress {
         &self.task_id
     }
 
-    /// Reports progress. It never decreases, and only a completed task is at 100.
+    /// Reports progress. The stored value never decreases, and only a completed task is at 100.
     pub fn report(&self, percent: u8) {
         let percent = percent.min(99);
         if self.percent.fetch_max(percent, Ordering::Relaxed) >= percent {
@@ -58,7 +58,7 @@ impl Progress {
         }
         let (store, task_id, fence) = (self.store.clone(), self.task_id.clone(), self.fence);
         let now = self.clock.now();
-        // Not awaited: a lost write is corrected by the next report or by the end of the task.
+        // Not awaited: if a write is lost, the next report or the end of the task corrects it.
         spawn_detached(async move {
             let _ = store.set_progress(&task_id, fence, percent, now).await;
         });

@@ -1,4 +1,4 @@
-//! A cache of task records as they were last sent: polling a task that has not changed costs no database query.
+//! A cache of task records as they were last sent: polling a task that has not changed needs no database query.
 
 use bytes::Bytes;
 use quick_cache::Weighter;
@@ -23,15 +23,16 @@ pub struct Record {
     pub body: Bytes,
 }
 
-/// How long a record of an ended task is valid where other processes may refund the task.
+/// How long a record of an ended task is valid if other processes may refund the task.
 const ENDED_TTL: Millis = 10_000;
 
 /// How long a cached record is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
-    /// As long as [`tollgate_store::Store::task_version`] returns this and, if the task has ended at this time, its row is kept.
+    /// As long as [`tollgate_store::Store::task_version`] returns this number and, if the task ended at this time, its row is kept.
     WhileVersion(u64, Option<Millis>),
-    /// The task has ended, and only a refund, which another process may make, changes it: for ten seconds, while its row is kept.
+    /// The task has ended, and only a refund, which another process may make, can change it: the record is valid for ten seconds, while its row is
+    /// kept.
     Ended {
         /// When it ended.
         ended_at: Millis,
@@ -78,7 +79,7 @@ impl RecordCache {
         })
     }
 
-    /// Forgets the record of a task that this process has changed.
+    /// Removes the record of a task that this process has changed.
     pub fn remove(&self, task_id: &str) {
         self.0.remove(task_id);
     }

@@ -1,4 +1,4 @@
-//! Storing the files that a provider delivers for a task, until the end of the task makes them part of its record.
+//! Stores the files that a provider delivers for a task. They become a part of the task's record when the task ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ use tollgate_upstream::{Link, ProviderError, ResultData, ResultSink, UpstreamErr
 use crate::tasks::context::TaskContext;
 use crate::tasks::progress::Progress;
 
-/// How long fetching one result may take.
+/// Timeout of fetching one result.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(1_800);
 const MAX_REDIRECTS: u32 = 5;
 /// Bytes of a streamed result that are written at a time.
 const WRITE_BYTES: usize = 128 * 1024;
 /// How often the results of one generation are downloaded before the task fails.
 pub(super) const MAX_DOWNLOADS: u32 = 7;
-/// Pause after the first failed download of a link in a provider's answer; doubled with each further one.
+/// Pause after the first failed download of a link in a provider's response; doubled with each further one.
 const INITIAL_PAUSE: Duration = Duration::from_millis(250);
 const MIB: u64 = 1024 * 1024;
 
@@ -45,7 +45,7 @@ pub struct StoredFile {
 pub struct StoredResult {
     /// One entry per delivered file, in the order of delivery.
     pub files: Vec<StoredFile>,
-    /// What the provider was asked for instead of what the job says.
+    /// Differences between what was requested from the provider and the job.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adjustments: Vec<Adjustment>,
 }
@@ -64,14 +64,14 @@ pub struct ResultStorage {
     link_downloads: u32,
 }
 
-/// Why a result's link could not be fetched into our storage.
+/// Why the result of a link could not be downloaded to storage.
 enum FetchError {
     Provider(ProviderError),
-    /// Our own storage did not take it.
+    /// The gateway's own storage did not accept it.
     Storage(std::io::Error),
 }
 
-/// The sink of a call whose results nobody wants: rejects every result.
+/// A sink for a call whose results are not needed: rejects every result.
 pub struct RejectResults;
 
 #[async_trait]
@@ -87,7 +87,7 @@ impl ResultSink for RejectResults {
 }
 
 impl ResultStorage {
-    /// An empty storage for a call that makes up to `max_files` files.
+    /// An empty storage for a call that generates up to `max_files` files.
     pub fn new(
         context: &Arc<TaskContext>,
         progress: &Arc<Progress>,
@@ -111,16 +111,16 @@ impl ResultStorage {
         }
     }
 
-    /// The same storage, for a provider that names its results once: a link is downloaded up to `MAX_DOWNLOADS` times. Then
-    /// the task fails, because another attempt would generate and pay for everything again.
+    /// The same storage, for a provider that returns the links of its results only once: a link is downloaded up to `MAX_DOWNLOADS` times. Then the
+    /// task fails, because another attempt would generate everything, and cost, again.
     #[must_use]
     pub fn with_repeated_downloads(mut self) -> Self {
         self.link_downloads = MAX_DOWNLOADS;
         self
     }
 
-    /// The number of delivered files, and the result with them as JSON text. `None` if there are none. Files beyond the
-    /// requested number are neither shown nor charged.
+    /// The number of delivered files, and the result with them as JSON text. `None` if there are none. Files beyond the requested number are neither
+    /// shown nor charged.
     pub fn result(&self) -> Option<(u64, String)> {
         let mut stored = self.lock().clone();
         stored.files.truncate(self.max_files);
@@ -134,12 +134,12 @@ impl ResultStorage {
         (files > 0).then_some((files, result))
     }
 
-    /// What the provider was asked for instead of what the job says, so far.
+    /// Differences, so far, between what was requested from the provider and the job.
     pub fn adjustments(&self) -> Vec<Adjustment> {
         self.lock().adjustments.clone()
     }
 
-    /// Whether a delivery was tried.
+    /// Whether the provider tried to deliver a file.
     pub fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -148,7 +148,7 @@ impl ResultStorage {
         self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Deletes what was delivered: the call failed, and the next one delivers everything again.
+    /// Deletes the delivered files: the call failed, and the next one delivers everything again.
     pub async fn discard(self) {
         let stored = self.stored.into_inner();
         let stored = stored.unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +167,7 @@ impl ResultStorage {
         }
     }
 
-    /// Writes `data` into a new file. A write that our own storage does not take is repeated until it does: the provider's work is
+    /// Writes `data` to a new file. If the gateway's own storage does not accept a write, it is retried until it does, because the provider's work is
     /// done and paid for.
     async fn write(&self, expires_at: i64, data: ResultData) -> Result<FileWriter, ProviderError> {
         match data {
@@ -205,7 +205,7 @@ impl ResultStorage {
                     match self.fetch(&mut file, &link).await {
                         Ok(()) => return Ok(file),
                         Err(FetchError::Provider(error)) => return Err(error),
-                        // The link is fetched again.
+                        // The link is downloaded again.
                         Err(FetchError::Storage(error)) => {
                             drop(file);
                             self.wait_for_storage(&error, &mut backoff).await;
@@ -234,7 +234,7 @@ impl ResultStorage {
         }
     }
 
-    /// Checks that the file is what a task of this kind makes, and syncs it to disk under its name.
+    /// Checks that the file has a type that a task of this kind generates, syncs it to disk and makes it visible under its name.
     async fn check_and_publish(
         &self,
         file: &mut FileWriter,
@@ -259,7 +259,7 @@ impl ResultStorage {
         }
     }
 
-    /// The type and the size of the file, or what is wrong with it.
+    /// The type and the size of the file, or the reason why it is invalid.
     async fn inspect(
         &self,
         file: &mut FileWriter,
@@ -273,7 +273,7 @@ impl ResultStorage {
         Ok(checked.map(|file_type| (file_type, bytes)))
     }
 
-    /// The task's deadline and its worker's stop end the wait, because they drop the turn.
+    /// Waits until the storage accepts writes. The task's deadline or the stop of its worker ends the wait, because they drop the turn.
     async fn wait_for_storage(&self, error: &std::io::Error, backoff: &mut StorageBackoff) {
         tracing::error!(task = self.progress.task_id(), %error, "cannot store a result: it waits for the storage");
         self.context
@@ -315,7 +315,7 @@ impl ResultStorage {
                 EgressError::Status(status) => Some(status),
                 _ => None,
             };
-            // The client must not see the provider's URL.
+            // The client must not receive the provider's URL.
             FetchError::Provider(ProviderError {
                 status,
                 ..ProviderError::new(kind, "the upstream's result could not be fetched")
@@ -330,7 +330,7 @@ impl ResultStorage {
     }
 }
 
-/// The error of results that were generated and cannot be had: whatever the reason, nothing is generated again.
+/// The error for results that were generated but cannot be obtained: whatever the reason, nothing is generated again.
 pub(super) fn as_final_failure(error: ProviderError) -> ProviderError {
     if error.kind.is_retryable() {
         return ProviderError {

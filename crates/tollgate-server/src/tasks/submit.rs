@@ -1,4 +1,4 @@
-//! Submitting a task, from the request's body to the receipt, as one numbered story.
+//! Submits a task, from the request's body to the receipt, in numbered steps.
 
 use std::sync::Arc;
 
@@ -20,12 +20,12 @@ use crate::reloadable::Reloadable;
 use crate::tasks::context::TaskContext;
 use crate::tasks::{idempotency, inputs, moderation, view};
 
-/// The header that turns silent adjustments of unknown fields into errors.
+/// The header with which adjustments of unknown fields are errors.
 const STRICT: &str = "x-tollgate-strict";
 
 /// A request for images, a video or speech.
 pub struct SubmitRequest<'a> {
-    /// Who submits.
+    /// The caller.
     pub caller: &'a Caller,
     /// The endpoint.
     pub endpoint: Endpoint,
@@ -33,7 +33,7 @@ pub struct SubmitRequest<'a> {
     pub headers: &'a HeaderMap,
     /// The body, an object.
     pub body: &'a Value,
-    /// The size of its text.
+    /// The size of the body's text in bytes.
     pub body_bytes: usize,
     /// The request's id.
     pub request_id: &'a RequestId,
@@ -50,7 +50,7 @@ pub async fn submit(
 ) -> Result<String, ApiError> {
     let (key, now) = (&request.caller.key, context.clock.now());
 
-    // 1. If the same idempotency key came before with the same body, return the same receipt, whatever has changed since.
+    // 1. If a request with the same idempotency key and body was received before, return the same receipt, whatever has changed since.
     let idempotency_key = IdempotencyKey::from_request(&request)?;
     let earlier = earlier_receipt(context, &key.user_id, idempotency_key.as_ref(), now);
     if let Some(receipt) = earlier.await? {
@@ -73,10 +73,10 @@ pub async fn submit(
     let parse = || tollgate_media::parse_request(model, layout, fields, is_strict);
     let mut submission = large_work::run_in_place(request.body_bytes, parse)?;
 
-    // 4. Check what the user has waiting, and moderate the prompt, if the family requires it.
+    // 4. Check the user's backlog, and moderate the prompt if the family requires it.
     check_backlog_and_prompt(context, &reloadable, request.caller, model, &submission).await?;
 
-    // 5. Store the input images, and check those that are available. An account that has nothing left gets no file stored.
+    // 5. Store the input images, and check those that are available. For an account without any money left no file is stored.
     check_has_money(context, &reloadable, key, model, &submission).await?;
     let deadline_at = now + context.settings.time_limits.task_ms(family.kind());
     let adjustments = std::mem::take(&mut submission.adjustments);
@@ -85,14 +85,14 @@ pub async fn submit(
     let (mut job, references) =
         inputs::store_submitted(context, family, submission, deadline_at).await?;
 
-    // 6. Settle the sizes that follow the images, and freeze the price.
+    // 6. Determine the sizes that depend on the images, and freeze the price.
     let charge = freeze_price(&reloadable, model, &mut job, &mut price, &references);
     if charge.is_err() {
         inputs::delete_of_job(&context.files, &job).await;
     }
     let charge = charge?;
 
-    // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client gets the receipt.
+    // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client receives the receipt.
     let task_id = id::task_id(now);
     let echoed_fields = job.echoed_fields();
     let receipt = receipt_text(model, &task_id, now, &price, &echoed_fields, &adjustments);
@@ -121,7 +121,7 @@ pub async fn submit(
     let outcome = outcome.map_err(errors::from_store)?;
     crash::point("submit.before_receipt");
 
-    // 8. Return the receipt. A submission that was not accepted leaves no private images behind.
+    // 8. Return the receipt. If the submission was not accepted, its private images are deleted.
     if matches!(outcome, SubmitOutcome::Accepted) {
         context.wake_for_task(family.kind(), name);
         return Ok(receipt);
@@ -140,8 +140,8 @@ fn rejection_error(context: &TaskContext, rejection: Rejection, charge: Charge) 
     errors::from_rejection(rejection, needed, context.settings.currency)
 }
 
-/// Rejects a submission with images from an account that can pay nothing at all, before the images are stored. What it needs
-/// exactly is checked with the hold.
+/// Rejects a submission with images from an account that cannot pay anything at all, before the images are stored. Whether the exact amount is
+/// covered is checked by the hold.
 async fn check_has_money(
     context: &TaskContext,
     reloadable: &Reloadable,
@@ -171,7 +171,7 @@ async fn check_has_money(
     Err(errors::from_rejection(rejection, needed, currency))
 }
 
-/// Checks what the user has waiting, and moderates the prompt if the family requires it.
+/// Checks the user's backlog, and moderates the prompt if the family requires it.
 async fn check_backlog_and_prompt(
     context: &TaskContext,
     reloadable: &Reloadable,
@@ -208,7 +208,7 @@ fn receipt_text(
     model.family.receipt(&data).to_string()
 }
 
-/// The request's `Idempotency-Key`, with the fingerprint of the request that it stands for.
+/// The request's `Idempotency-Key`, with the fingerprint of its request.
 struct IdempotencyKey {
     key: String,
     fingerprint: String,
@@ -251,8 +251,8 @@ async fn earlier_receipt(
     }
 }
 
-/// Finds the model of a submission: in the catalogue, allowed for the caller's key, served by some channel. `caller` is `None` for
-/// the quote of an admin, who may use every model.
+/// Finds the model of a submission: in the catalogue, allowed for the caller's key, served by some channel. `caller` is `None` for the quote of an
+/// admin, who may use every model.
 pub fn find_model<'a>(
     reloadable: &'a Reloadable,
     caller: Option<&Caller>,
@@ -274,7 +274,7 @@ pub fn find_model<'a>(
     Err(ApiError::new(ErrorKind::BadGateway, message))
 }
 
-/// Settles the sizes that follow the reference images, and freezes the price.
+/// Determines the sizes that depend on the reference images, and freezes the price.
 pub fn freeze_price(
     reloadable: &Reloadable,
     model: &TaskModel,
@@ -287,7 +287,7 @@ pub fn freeze_price(
     reloadable.prices.charge(model.names(), price, job.units())
 }
 
-/// Whether the request has the header that turns adjustments of unknown fields into errors.
+/// Whether the request has the header with which adjustments of unknown fields are errors.
 pub fn is_strict(headers: &HeaderMap) -> bool {
     let strict = headers.get(STRICT);
     strict.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"true"))
@@ -297,7 +297,7 @@ fn to_text(value: &impl Serialize) -> Result<String, ApiError> {
     serde_json::to_string(value).map_err(serialization_error)
 }
 
-/// The error of a job that cannot be written as JSON, which is a defect.
+/// The error for a job that cannot be written as JSON, which is a bug.
 pub fn serialization_error(e: serde_json::Error) -> ApiError {
     tracing::error!(error = %e, "a job cannot be serialized");
     ApiError::internal()

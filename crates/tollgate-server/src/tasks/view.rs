@@ -1,4 +1,4 @@
-//! A stored task as the JSON record of its family.
+//! Converts a stored task to the JSON record of its family.
 
 use serde_json::{Map, Value, json};
 use tollgate_core::{Adjustment, ApiError};
@@ -9,7 +9,7 @@ use tollgate_store::Task;
 
 use crate::tasks::results::{StoredFile, StoredResult};
 
-/// The shapes in which a task is shown.
+/// The forms in which a task is shown.
 #[derive(Clone, Copy)]
 pub enum View {
     /// `GET /v1/tasks/<id>`.
@@ -22,15 +22,15 @@ pub enum View {
     Video,
 }
 
-/// 404 for a task that does not exist or is another user's.
+/// 404 for a task that does not exist or belongs to another user.
 pub fn task_not_found() -> ApiError {
     ApiError::not_found("there is no such task")
 }
 
-/// The stored field with the model's id as the client wrote it, if channels know the model by another.
+/// The stored field with the client's name of the model, if channels use another name.
 const REQUESTED_MODEL: &str = "model";
 
-/// The fields of a job that records repeat, as they are stored with a task whose model channels know as `name`.
+/// The fields of a job that records repeat, as they are stored for a task whose model channels call `name`.
 pub fn echoed_with_model(
     mut echoed_fields: Map<String, Value>,
     model: &TaskModel,
@@ -114,7 +114,7 @@ fn read_result(task: &Task) -> Result<StoredResult, ApiError> {
     })
 }
 
-/// The entry of a batch for an id that does not exist or is another user's.
+/// The entry of a batch for an id that does not exist or belongs to another user.
 pub fn not_found_entry(id: &Value) -> Value {
     json!({ "id": id, "status": "not_found" })
 }

@@ -1,5 +1,5 @@
-//! What the tasks in work occupy: tasks of each user, permits for calls. Fetching references and waiting for a channel or a
-//! provider's queue take no permit.
+//! Counts the tasks in work of each user, and their permits for calls. Tasks that fetch references, or wait for a channel or in a provider's queue,
+//! need no permit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tollgate_store::FairShare;
 
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 
-/// Permits for calls after a crash, at first: whatever made the process end, a few tasks get done between two crashes.
+/// Permits for calls directly after a crash: whatever caused the crash, a few tasks can be completed before the next one.
 const CALLS_AFTER_CRASH: usize = 4;
 
 /// The tasks in work in this process; clones share the counts.
@@ -20,16 +20,16 @@ pub struct Workload {
 }
 
 struct Counts {
-    /// By user id; tasks that wait in providers' queues do not count.
+    /// The number of tasks in work by user id, without tasks that wait in providers' queues.
     in_work: HashMap<String, usize>,
     /// Tasks that are about to take a permit for a call.
     starting: usize,
-    /// The permits for calls that there are now; less than all of them only after a crash.
+    /// The current number of permits for calls; it is below the maximum only after a crash.
     current_calls: usize,
 }
 
 impl Workload {
-    /// Up to `max_calls` calls at the same time, of which `reserve` are kept for users who have none.
+    /// Allows up to `max_calls` calls at the same time, of which `reserve` are reserved for users who have none.
     pub fn new(max_calls: usize, reserve: usize) -> Self {
         let counts = Counts {
             in_work: HashMap::new(),
@@ -43,7 +43,7 @@ impl Workload {
         }
     }
 
-    /// A claimed task of a user.
+    /// Counts a claimed task of a user.
     pub fn start(&self, user_id: &str) -> WorkPermit {
         let mut counts = self.lock();
         *counts.in_work.entry(user_id.to_owned()).or_default() += 1;
@@ -61,7 +61,7 @@ impl Workload {
         self.calls.free().saturating_sub(self.lock().starting)
     }
 
-    /// How the next claim is shared among users; the caller sets where it goes on.
+    /// How the next claim is shared among users; the caller sets where it continues.
     pub fn share(&self) -> FairShare {
         FairShare {
             reserve: self.calls.reserve(),
@@ -105,7 +105,7 @@ pub struct WorkPermit {
 }
 
 impl WorkPermit {
-    /// The task waits for something else than a call: others may be claimed meanwhile.
+    /// Marks the task as not in work while it waits for something other than a call, so that other tasks may be claimed.
     pub fn pause(&mut self) {
         if self.is_starting {
             self.is_starting = false;
@@ -113,7 +113,7 @@ impl WorkPermit {
         }
     }
 
-    /// Waits for a permit for a call; it is given back with the task.
+    /// Waits for a permit for a call; it is released with the task.
     pub async fn acquire_call(&mut self) {
         self.call = Some(self.workload.calls.acquire(&self.user_id).await);
         self.pause();

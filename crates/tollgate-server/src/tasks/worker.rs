@@ -1,4 +1,4 @@
-//! Running a task in a worker, from the lease to the settled charge, as one numbered story.
+//! Runs a task in a worker, from the lease to the settled charge, in numbered steps.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::tasks::progress::Progress;
 use crate::tasks::turn::{NO_STORAGE_PAUSE, TaskRun, TurnEnd, requested_files};
 use crate::tasks::work_permit::WorkPermit;
 
-/// Runs one turn of a leased task. `work` counts the task among those that this process works on; `stop` fires when the
-/// task ended elsewhere, its lease is lost, or the process shuts down.
+/// Runs one turn of a leased task. `work` counts the task among those that this process works on; `stop` fires when the task was ended by others, its
+/// lease is lost, or the process shuts down.
 pub async fn run(
     context: Arc<TaskContext>,
     leased: LeasedTask,
@@ -45,12 +45,12 @@ pub async fn run(
         channel: OnceLock::new(),
         span: OnceLock::new(),
     };
-    // Boxed: thousands of these wait at the same time, most of them at one small point of the story.
+    // Boxed: thousands of these wait at the same time, most of them in a part that needs little memory.
     let turn = tokio::time::timeout(timeout, Box::pin(run_turn(&run, work)));
     let end = tokio::select! {
         biased;
         () = stop.cancelled() => TurnEnd::Abandon,
-        // A turn that would only postpone the task must not win over a deadline that has passed.
+        // If the deadline has passed, a turn that would only postpone the task must not complete first.
         () = std::future::ready(()), if time_left <= 0 => time_out(&run),
         end = turn => end.unwrap_or_else(|_| time_out(&run)),
     };
@@ -63,13 +63,13 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     let leased = &run.leased;
     let task = &leased.task;
 
-    // 1. Read the job as it was validated at submission. A job that cannot be read fails the task at no cost.
+    // 1. Read the job as it was validated at submission. If it cannot be parsed, the task fails at no cost.
     let Ok(mut job) = Job::from_text(task.kind, &leased.job) else {
         return finish::fail_unreadable_job(leased);
     };
     let max_files = requested_files(&job);
 
-    // 2. Resume an attempt that an earlier turn left in a provider's queue. It is never just started again.
+    // 2. Resume an attempt that an earlier turn left in a provider's queue. It is never simply started again.
     let mut lost_attempt = None;
     if let Some(open) = leased.queued_attempt.clone() {
         match poll::resume(run, &open, &job).await {
@@ -81,7 +81,7 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
         }
     }
 
-    // 3. and 4. Fetch and check the references, and get permits of a channel and of the workers.
+    // 3. and 4. Fetch and check the references, and acquire permits of a channel and of the workers.
     let (channel, inputs) = match prepare_call(run, &mut work, &mut job).await {
         Ok(prepared) => prepared,
         Err(end) => return end,
@@ -96,7 +96,7 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     };
     crash::point("run.after_attempt");
 
-    // 6. Call the provider. If it does the work within the call, each result is on our disk before the next is read.
+    // 6. Call the provider. If it does the work within the call, each result is stored on disk before the next one is read.
     let results = run.result_storage(max_files).with_repeated_downloads();
     let call = ProviderCall {
         run,
@@ -142,8 +142,8 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     // 9. `run` writes state, result and money in one transaction.
 }
 
-/// Steps 3 and 4: fetches references from elsewhere, before any permit of a channel or worker is taken; then gets these permits,
-/// checks the other reference images, and settles the sizes that follow them.
+/// Steps 3 and 4: downloads references before any permit of a channel or worker is taken; then acquires these permits, checks the other reference
+/// images, and determines the sizes that depend on them.
 async fn prepare_call(
     run: &TaskRun,
     work: &mut WorkPermit,
@@ -161,7 +161,7 @@ async fn prepare_call(
     Ok((channel, inputs))
 }
 
-/// Fetches the references through the egress guard, within the share of the task's user.
+/// Downloads the references through the egress guard, within the share of the task's user.
 async fn fetch_references(
     run: &TaskRun,
     work: &mut WorkPermit,
@@ -170,7 +170,7 @@ async fn fetch_references(
     let signals = &run.context.signals;
     attempt::check_channels(run, work).await?;
     work.pause();
-    // The pool may claim others now.
+    // The pool may claim other tasks now.
     signals.wake_pool();
     let _permit = tokio::select! {
         permit = signals.fetches.acquire(&run.leased.task.user_id) => permit,

@@ -1,8 +1,7 @@
-//! Delivering webhooks: when a task ends, its record is posted to its `callback_url` until the receiver answers 2xx.
+//! Delivers webhooks: when a task ends, its record is posted to its `callback_url` until the receiver responds with 2xx.
 //!
-//! The outbox is a table: its row is written in the transaction that ends the task, so a webhook is neither lost nor sent for
-//! an end that did not happen. It may arrive twice (after a crash between the POST and the record of it), with the same
-//! `webhook-id`.
+//! The outbox is a table: its row is written in the transaction that ends the task, so a webhook is neither lost nor sent for an end that was not
+//! committed. It may be received twice (after a crash between the POST and recording it), with the same `webhook-id`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +30,13 @@ use crate::webhooks::signature;
 const MAX_IN_FLIGHT: usize = 1_024;
 /// How long one POST may take, DNS included.
 const POST_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a claimed webhook is kept from other nodes: longer than a POST can take.
+/// How long a claimed webhook is leased, so that other nodes do not post it: longer than a POST can take.
 const LEASE: Millis = 60 * clock::SECOND;
-/// Receivers that one turn of the loop looks at.
+/// Receivers that one turn of the loop checks.
 const MAX_RECEIVERS: usize = 512;
-/// Looking for what can be posted takes at most this part of the loop's time.
+/// Searching for webhooks to post takes at most this fraction of the loop's time.
 const MAX_LOAD: u32 = 10;
-/// Longest pause of the loop: how late the webhook of a task that ended on another node may be seen.
+/// Longest pause of the loop, and so the longest delay until the webhook of a task that ended on another node is noticed.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(5);
 
@@ -48,7 +47,7 @@ pub struct WebhookSender {
     receivers: Receivers,
 }
 
-/// The parts of the gateway that the sender works with.
+/// The parts of the gateway that the sender needs.
 pub struct WebhookParts {
     /// Tasks and the outbox.
     pub store: Store,
@@ -58,7 +57,7 @@ pub struct WebhookParts {
     pub node: String,
     /// Posts through the egress guard.
     pub egress: egress::Client,
-    /// Links to results.
+    /// Generates links to results.
     pub files: FileStorage,
     /// Counts attempts.
     pub metrics: Arc<Metrics>,
@@ -76,10 +75,10 @@ impl WebhookSender {
         }
     }
 
-    /// Posts what is due until `drain` fires, then finishes what is in flight.
+    /// Posts due webhooks until `drain` fires, then completes the POSTs in flight.
     pub async fn run(self: &Arc<Self>, drain: CancellationToken) {
         let tracker = TaskTracker::new();
-        // Where the next turn goes on if there are many receivers. Only a hint.
+        // Where the next turn continues if there are many receivers. It is only a hint.
         let mut next_receiver = String::new();
         while !drain.is_cancelled() {
             let started = Instant::now();
@@ -101,7 +100,7 @@ impl WebhookSender {
         tracker.wait().await;
     }
 
-    /// Claims what is due and can be posted now, and posts it. Reading costs no commit, claiming does: nothing is claimed for a
+    /// Claims webhooks that are due and can be posted now, and posts them. Reading needs no commit, but claiming does, so nothing is claimed for a
     /// receiver that hangs. Returns how long to wait for the next turn.
     async fn take_turn(
         self: &Arc<Self>,
@@ -126,7 +125,7 @@ impl WebhookSender {
             .await?;
         let is_complete = receivers.len() < MAX_RECEIVERS && next_receiver.is_empty();
         *next_receiver = match receivers.last() {
-            // The least text behind the last one.
+            // The smallest text after the last one.
             Some((last, _)) if receivers.len() == MAX_RECEIVERS => format!("{last}\0"),
             _ => String::new(),
         };
@@ -141,7 +140,7 @@ impl WebhookSender {
         let claimed = store.claim_webhooks(node, wanted, now + LEASE, now).await?;
         for webhook in claimed {
             let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-                // Its lease runs out. Only this loop takes permits, and no more than there were.
+                // The lease of the webhook expires. Only this loop takes permits, and never more than there were.
                 continue;
             };
             let receiver = self.receivers.begin(&webhook.receiver);
@@ -189,7 +188,7 @@ impl WebhookSender {
             next,
         };
         if let Err(e) = self.parts.store.record_delivery(result).await {
-            // Its lease runs out and it is posted again.
+            // The lease of the webhook expires and it is posted again.
             tracing::warn!(task = webhook.task_id, error = %e, "cannot record a webhook's delivery");
         }
         drop(receiver);
@@ -199,7 +198,7 @@ impl WebhookSender {
     /// Posts the task's record, signed; returns the receiver's status.
     ///
     /// # Errors
-    /// Why there is no status.
+    /// Why no status was received.
     async fn post(&self, webhook: &DueWebhook, now: Millis) -> Result<u16, String> {
         let internal = |e: &dyn std::fmt::Display| {
             tracing::warn!(task = webhook.task_id, error = %e, "cannot build a webhook");
@@ -225,7 +224,7 @@ impl WebhookSender {
     /// The secret that signs the webhooks of that key's tasks: `whsec_` and base64, generated when it is first needed.
     ///
     /// # Errors
-    /// The store's errors, as clients see them.
+    /// The store's errors, as responses to clients.
     pub async fn secret(&self, key_id: &str) -> Result<Secret, ApiError> {
         let (store, now) = (&self.parts.store, self.parts.clock.now());
         let secret = store

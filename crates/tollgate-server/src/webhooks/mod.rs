@@ -1,4 +1,4 @@
-//! Webhooks: the signed POST that tells a client that its task has ended, its retries and its secret.
+//! Webhooks: the signed POST that notifies a client of the end of its task, its retries and its secret.
 
 pub mod deliver;
 mod receivers;

@@ -1,4 +1,4 @@
-//! POSTs in flight by receiver: a receiver that hangs delays nobody else's webhooks, and is left alone for a growing time.
+//! Counts POSTs in flight by receiver: a receiver that hangs does not delay the webhooks of others, and gets no POSTs for a growing time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use tokio::time::Instant;
 
 use crate::cluster::live_nodes::LiveNodes;
 
-/// POSTs to one receiver at the same time, by all nodes together.
+/// POSTs to one receiver at the same time, from all nodes together.
 const MAX_IN_FLIGHT: usize = 64;
-/// The same before a receiver has answered with 2xx for the first time.
+/// The same limit before a receiver has responded with 2xx for the first time.
 const MAX_UNPROVEN: usize = 4;
 /// POSTs to all such receivers together.
 const MAX_UNPROVEN_TOTAL: usize = 512;
-/// How long a receiver that gave no response gets no further POST; then one at a time until it responds.
+/// How long a receiver that did not respond gets no further POST; then it gets one at a time until it responds.
 const BACKOFF: [Duration; 6] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
@@ -23,10 +23,10 @@ const BACKOFF: [Duration; 6] = [
     Duration::from_secs(300),
     Duration::from_secs(600),
 ];
-/// Receivers that are remembered; beyond that, those with nothing in flight and no backoff are forgotten.
+/// Receivers that are remembered; if there are more, those without POSTs in flight and backoff are removed.
 const MAX_REMEMBERED: usize = 10_000;
 
-/// What is known of the receivers (scheme, host and port); clones share it.
+/// The state of the receivers (scheme, host and port); clones share it.
 #[derive(Clone)]
 pub(super) struct Receivers {
     table: Arc<Mutex<Table>>,
@@ -36,22 +36,22 @@ pub(super) struct Receivers {
 #[derive(Default)]
 struct Table {
     by_name: HashMap<String, Receiver>,
-    /// POSTs in flight to receivers that never answered with 2xx.
+    /// POSTs in flight to receivers that have never responded with 2xx.
     unproven: usize,
 }
 
 #[derive(Default)]
 struct Receiver {
     in_flight: usize,
-    /// Whether it has answered with 2xx.
+    /// Whether it has responded with 2xx.
     is_proven: bool,
-    /// How often in a row it gave no response.
+    /// How often in a row it did not respond.
     failures: usize,
     /// Until when it gets no POST.
     backoff_until: Option<Instant>,
 }
 
-/// The right to one POST to a receiver, given back when dropped.
+/// Permission for one POST to a receiver, which is returned when it is dropped.
 pub(super) struct ReceiverPermit {
     receivers: Receivers,
     name: String,
@@ -60,13 +60,13 @@ pub(super) struct ReceiverPermit {
 }
 
 impl Receivers {
-    /// Nothing is known yet. Each of the `live_nodes` makes its share of the POSTs to a receiver.
+    /// No receiver is known yet. Each of the `live_nodes` sends its share of the POSTs to a receiver.
     pub(super) fn new(live_nodes: Arc<LiveNodes>) -> Self {
         let table = Arc::default();
         Self { table, live_nodes }
     }
 
-    /// How many webhooks of each of these receivers can be posted now, with `free` POSTs for all; those with none are left out.
+    /// How many webhooks of each of these receivers can be posted now, with `free` POSTs for all; receivers with zero are left out.
     pub(super) fn share_out(&self, names: Vec<String>, mut free: usize) -> Vec<(String, usize)> {
         let table = self.lock();
         let now = Instant::now();
@@ -144,7 +144,7 @@ impl ReceiverPermit {
             return;
         }
         let now = Instant::now();
-        // POSTs that failed side by side count once.
+        // Several POSTs that failed at the same time count once.
         if receiver.backoff_until.is_none_or(|until| until <= now) {
             let backoff = BACKOFF[receiver.failures.min(BACKOFF.len() - 1)];
             receiver.failures += 1;

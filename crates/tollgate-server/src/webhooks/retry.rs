@@ -1,4 +1,4 @@
-//! When a webhook is delivered again: backoff between attempts, given up after a day or on 410 Gone.
+//! When a webhook is delivered again: with a backoff between attempts, until it is given up after a day or on 410 Gone.
 
 use tollgate_core::{Millis, clock};
 use tollgate_store::{DueWebhook, NextDelivery};
@@ -14,16 +14,16 @@ const BACKOFF: [Millis; 8] = [
     2 * clock::HOUR,
     3 * clock::HOUR,
 ];
-/// How long after the end of its task a webhook is tried.
+/// How long after the end of its task a webhook is retried.
 const MAX_AGE: Millis = 24 * clock::HOUR;
 
-/// What follows an attempt with that status; `None` if the receiver gave no response.
+/// What happens after an attempt with that status; `None` if the receiver did not respond.
 pub(super) fn next_delivery(
     webhook: &DueWebhook,
     status: Option<u16>,
     now: Millis,
 ) -> NextDelivery {
-    // 410 Gone is how a receiver unsubscribes (Standard Webhooks).
+    // With 410 Gone a receiver unsubscribes (Standard Webhooks).
     match status {
         Some(200..=299) => return NextDelivery::Delivered,
         Some(410) => return NextDelivery::GivenUp,

@@ -17,8 +17,7 @@ pub fn generate_secret() -> Secret {
     Secret::new(format!("{PREFIX}{}", STANDARD.encode(bytes)))
 }
 
-/// The value of `webhook-signature`. `None` if `secret` is not one that [`generate_secret`] makes; `timestamp` is in Unix
-/// seconds.
+/// The value of `webhook-signature`. `None` if `secret` does not have the form that [`generate_secret`] returns; `timestamp` is in Unix seconds.
 pub(super) fn sign(secret: &Secret, id: &str, timestamp: i64, body: &[u8]) -> Option<String> {
     let key = STANDARD
         .decode(secret.expose().strip_prefix(PREFIX)?)
@@ -38,7 +37,7 @@ mod tests {
 
     #[test]
     fn the_signature_is_that_of_a_published_example() {
-        // Kling's documentation of its callbacks, which are signed the same way.
+        // The example is from Kling's documentation of its callbacks, which are signed in the same way.
         let secret = Secret::new("whsec_dGVzdHNlY3JldHRlc3RzZWNyZXR0ZXN0c2VjcmV0MTI=");
         let body = br#"{"id":"1234567890","status":"succeeded","message":"","create_time":1781080778802,"update_time":1781080794151}"#;
         let signed = sign(&secret, "9876543210", 1_781_080_794, body);

@@ -1,4 +1,4 @@
-//! Tests of files in a folder: complete or not visible, named by their end, deleted after it.
+//! Tests of files in a folder: they are complete or not visible, have their expiry in their names, and are deleted after it.
 
 use super::*;
 

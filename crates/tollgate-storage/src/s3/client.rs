@@ -1,4 +1,4 @@
-//! Signed requests to the bucket, repeated while that is safe and may help.
+//! Sends signed requests to the bucket, and retries them if that is safe and may help.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,36 +15,36 @@ use url::Url;
 use super::credentials::CredentialSource;
 use super::error::{S3Error, element};
 
-/// How often a request is sent before its error counts.
+/// How often a request is sent before its error is returned.
 const MAX_ATTEMPTS: u32 = 4;
-/// Pause before a request is repeated; doubled each time, and shortened at random by up to a half.
+/// Pause before a request is retried; doubled each time, and shortened at random by up to a half.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// Longest time until the head of the answer to a request without a large body.
+/// Longest time until the head of the response to a request without a large body.
 pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest time between two chunks of an answer.
+/// Longest time between two chunks of a response.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the signature of a request is valid.
 pub(super) const SIGNATURE_TTL: Duration = Duration::from_secs(15 * 60);
-/// Largest answer that is read into memory: a page of a listing.
+/// Largest response that is read into memory: a page of a listing.
 pub(super) const MAX_ANSWER: usize = 4 * 1024 * 1024;
-/// Uploads of files or parts at a time: their buffers are what an upload holds in memory.
+/// Files or parts that are uploaded at the same time, which limits the memory for their buffers.
 const MAX_TRANSFERS: usize = 64;
 
-/// How often a request is sent.
+/// How often a request may be sent.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Attempts {
-    /// Once, with a timeout for its answer.
+    /// Once, with this timeout for the response.
     One(Duration),
-    /// Again after errors that may pass.
+    /// Several times: it is retried after transient errors.
     Retried,
 }
 
-/// The bucket, and what requests to it need.
+/// The bucket, and everything that requests to it need.
 pub(super) struct S3Client {
     egress: Client,
     pub(super) bucket: Bucket,
     credentials: CredentialSource,
-    /// What every key begins with: empty, or with a `/` at its end.
+    /// The beginning of every key: empty, or with a `/` at its end.
     pub(super) prefix: String,
     pub(super) transfers: Semaphore,
 }
@@ -95,12 +95,12 @@ impl S3Client {
         })
     }
 
-    /// The keys to sign with now.
+    /// The access keys with which requests are signed now.
     pub(super) fn credentials(&self) -> Result<Arc<Credentials>, S3Error> {
         self.credentials.current().map_err(S3Error::Credentials)
     }
 
-    /// Sends one request; returns its answer if that is a success.
+    /// Sends one request; returns the response if its status is a success.
     pub(super) async fn send(
         &self,
         operation: &'static str,
@@ -119,7 +119,7 @@ impl S3Client {
         if status.is_success() {
             return Ok(response);
         }
-        // The details are worth having, but not an error of their own.
+        // The body has details of the error; if it cannot be read, the status alone is reported.
         let text = response.into_body().collect(MAX_ANSWER).await;
         let text = text.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -132,7 +132,7 @@ impl S3Client {
         })
     }
 
-    /// The same, with the complete body of the answer as text.
+    /// As `send`, but returns the complete body of the response as text.
     pub(super) async fn send_for_text(
         &self,
         operation: &'static str,
@@ -144,7 +144,7 @@ impl S3Client {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The size of the object in bytes.
+    /// The size of an object in bytes.
     pub(super) async fn object_bytes(&self, key: &str) -> Result<u64, S3Error> {
         const OPERATION: &str = "HeadObject";
         let sending = || async {
@@ -157,7 +157,7 @@ impl S3Client {
         with_retry(sending).await
     }
 
-    /// Deletes an object. A missing one is not an error.
+    /// Deletes an object. It is no error if the object does not exist.
     pub(super) async fn delete(&self, key: &str, attempts: Attempts) -> Result<(), S3Error> {
         let sending = |timeout| async move {
             let credentials = self.credentials()?;
@@ -182,7 +182,7 @@ pub(super) struct S3Request {
     url: Url,
     headers: HeaderMap,
     body: RequestBody,
-    /// Until the head of the answer, with the sending of the body.
+    /// The time until the head of the response, including the time for sending the body.
     timeout: Duration,
 }
 
@@ -201,7 +201,7 @@ impl S3Request {
         }
     }
 
-    /// Adds a header. A value that no header can hold is left out, which the server's check of the signature notices.
+    /// Adds a header. A value that is invalid in a header is left out; the server then rejects the request because of its signature.
     pub(super) fn header(mut self, name: HeaderName, value: &str) -> Self {
         if let Ok(value) = HeaderValue::from_str(value) {
             self.headers.insert(name, value);
@@ -215,7 +215,7 @@ impl S3Request {
         self
     }
 
-    /// Sets the longest time until the head of the answer.
+    /// Sets the longest time until the head of the response.
     pub(super) fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -233,7 +233,7 @@ impl S3Request {
     }
 }
 
-/// The length that an answer announces.
+/// The length that the headers of a response announce.
 pub(super) fn content_length(operation: &'static str, headers: &HeaderMap) -> Result<u64, S3Error> {
     let length = headers.get(http::header::CONTENT_LENGTH);
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -243,7 +243,7 @@ pub(super) fn content_length(operation: &'static str, headers: &HeaderMap) -> Re
     })
 }
 
-/// Repeats `send` after errors that may pass, with growing pauses.
+/// Calls `send`, and calls it again after transient errors, with growing pauses.
 pub(super) async fn with_retry<T, F: Future<Output = Result<T, S3Error>>>(
     mut send: impl FnMut() -> F,
 ) -> Result<T, S3Error> {
@@ -259,7 +259,7 @@ pub(super) async fn with_retry<T, F: Future<Output = Result<T, S3Error>>>(
     send().await
 }
 
-/// Waits before the attempt after `attempt`.
+/// Waits for the pause that follows attempt number `attempt`.
 pub(super) async fn pause_before(attempt: u32) {
     let pause = FIRST_PAUSE * 2_u32.pow(attempt.saturating_sub(1).min(8));
     let part = rand::rng().random_range(0.5..=1.0);

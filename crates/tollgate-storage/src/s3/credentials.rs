@@ -1,4 +1,4 @@
-//! The keys of the bucket: from the environment, or from the credentials file that other tools use too.
+//! The access keys of the bucket: from the environment, or from the credentials file that other tools use too.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 
 use rusty_s3::Credentials;
 
-/// How long keys of the file are used before it is read again: other programs renew keys that expire.
+/// How long keys of the file are used before it is read again: other programs replace keys that expire.
 const FILE_TTL: Duration = Duration::from_secs(60);
 
-/// Where the keys come from.
+/// The source of the access keys.
 #[derive(Debug)]
 pub(super) enum CredentialSource {
     /// `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`.
@@ -23,7 +23,7 @@ pub(super) enum CredentialSource {
 }
 
 impl CredentialSource {
-    /// The environment if it has keys, else the credentials file if there is one with keys.
+    /// Uses the environment if it has keys, else the credentials file if it exists and has keys.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -50,7 +50,7 @@ impl CredentialSource {
         source.current().map(|_| source)
     }
 
-    /// The keys to sign with now.
+    /// The access keys with which requests are signed now.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -82,7 +82,7 @@ impl CredentialSource {
     }
 }
 
-/// The keys of the section `[profile]`. `None` if it has none.
+/// The access keys in the section `[profile]`. `None` if it has none.
 fn parse_profile(text: &str, profile: &str) -> Option<Credentials> {
     let is_head = |line: &&str| line.trim().starts_with('[');
     let is_ours = |line: &str| {

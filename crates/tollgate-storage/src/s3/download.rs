@@ -1,5 +1,4 @@
-//! Reading an object: the bytes that the answer announces, all of them, or an error. After a connection that breaks off the rest is
-//! requested again.
+//! Reads an object: returns all bytes that the response announces, or an error. If the connection breaks, the remaining bytes are requested again.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use super::client::{S3Client, S3Request, SIGNATURE_TTL, content_length, pause_be
 use super::error::S3Error;
 
 const OPERATION: &str = "GetObject";
-/// How often the rest is requested without a byte in between.
+/// How often in a row the remaining bytes are requested without receiving any.
 const MAX_RESUMES: u32 = 3;
 
 /// Reads an object, or a part of one.
@@ -24,20 +23,20 @@ const MAX_RESUMES: u32 = 3;
 pub(crate) struct ObjectReader {
     client: Arc<S3Client>,
     key: String,
-    /// The size of the object.
+    /// The size of the object in bytes.
     bytes: u64,
-    /// The next byte.
+    /// The position of the next byte to return.
     next: u64,
-    /// The byte after the last one that is wanted.
+    /// The position after the last byte to return.
     end: u64,
     /// `None` until the next byte is requested.
     body: Option<ResponseBody>,
-    /// How often in a row the connection broke off.
+    /// How often in a row the connection broke without delivering a byte.
     failures: u32,
 }
 
 impl ObjectReader {
-    /// Opens the object. With `is_complete` all of it is requested at once, else only its size.
+    /// Opens the object. With `is_complete` the complete object is requested at once, else only its size.
     pub(super) async fn open(
         client: Arc<S3Client>,
         key: String,
@@ -65,7 +64,7 @@ impl ObjectReader {
         self.bytes
     }
 
-    /// Reads only the `len` bytes from `first` on; requests them.
+    /// Requests only the `len` bytes from `first` on, which are then read.
     pub(crate) fn start(&mut self, first: u64, len: u64) -> BoxFuture<'_, io::Result<()>> {
         let is_all = first == 0 && len == self.bytes;
         (self.next, self.end) = (first, first.saturating_add(len).min(self.bytes));
@@ -80,7 +79,7 @@ impl ObjectReader {
         })
     }
 
-    /// The bytes as they are read.
+    /// Returns the bytes as a stream.
     pub(crate) fn into_stream(self) -> BoxStream<'static, io::Result<Bytes>> {
         let chunks = stream::try_unfold(self, async |mut object| {
             let chunk = object.chunk().await?;
@@ -89,7 +88,7 @@ impl ObjectReader {
         chunks.boxed()
     }
 
-    /// The next bytes. `None` at the end.
+    /// Returns the next bytes. `None` at the end.
     pub(super) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
         while self.next < self.end {
             let Some(body) = &mut self.body else {
@@ -136,7 +135,7 @@ impl ObjectReader {
     }
 }
 
-/// The size and the content of a complete object.
+/// Requests a complete object. Returns its size and its content.
 async fn get_object(client: &S3Client, key: &str) -> Result<(u64, ResponseBody), S3Error> {
     let credentials = client.credentials()?;
     let action = client.bucket.get_object(Some(&credentials), key);
@@ -146,7 +145,7 @@ async fn get_object(client: &S3Client, key: &str) -> Result<(u64, ResponseBody),
     Ok((bytes, response.into_body()))
 }
 
-/// The bytes from `first` to `last` of an object of `bytes` bytes.
+/// Requests the bytes from `first` to `last` of an object of `bytes` bytes.
 async fn get_range(
     client: &S3Client,
     key: &str,

@@ -1,4 +1,4 @@
-//! Why a request to the bucket failed.
+//! The errors of requests to the bucket.
 
 use std::io;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use tollgate_upstream::egress::EgressError;
 /// Why a request to the bucket failed. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum S3Error {
-    /// No complete answer.
+    /// No complete response was received.
     #[error("S3: {operation}: {}", connection_failure(.source))]
     Connection {
         operation: &'static str,
         source: EgressError,
     },
-    /// An answer that is an error.
+    /// The response is an error.
     #[error("S3: {operation}: HTTP status {}{}", status.as_u16(), details(.code, .message))]
     Status {
         operation: &'static str,
         status: StatusCode,
-        /// The server's name of the error; empty if it gave none.
+        /// The error code in the response; empty if there is none.
         code: String,
         message: String,
     },
-    /// The server stored or sent something else than it should have.
+    /// The server stored or sent other bytes than it should have.
     #[error("S3: {operation}: {what}")]
     Mismatch {
         operation: &'static str,
         what: String,
     },
-    /// There are no keys.
+    /// No access keys were found.
     #[error("S3: {0}")]
     Credentials(String),
     /// The file on this machine cannot be read.
@@ -39,20 +39,20 @@ pub(super) enum S3Error {
 }
 
 impl S3Error {
-    /// Whether the same request may succeed soon.
+    /// Whether the same request may succeed if it is retried soon.
     pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Connection { .. } | Self::Mismatch { .. } => true,
             Self::Status { status, code, .. } => {
                 matches!(status.as_u16(), 408 | 429 | 500 | 502..=504)
-                    // What arrived is not what was sent.
+                    // The server received other bytes than were sent.
                     || matches!(code.as_str(), "BadDigest" | "RequestTimeout" | "IncompleteBody")
             }
             Self::Credentials(_) | Self::Local(_) => false,
         }
     }
 
-    /// Whether the server says that the object or upload is not there.
+    /// Whether the server reports that the object or upload does not exist.
     pub(super) fn is_missing(&self) -> bool {
         match self {
             Self::Status { status, code, .. } => {
@@ -94,7 +94,7 @@ fn details(code: &str, message: &str) -> String {
     }
 }
 
-/// The text of the first element `name` of an XML document. Enough for what servers answer: these elements have no attributes, and
+/// The text of the first element `name` of an XML document. This simple search is enough for S3 responses: these elements have no attributes, and
 /// their texts no escapes that matter in a log.
 pub(super) fn element<'a>(xml: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = xml.split_once(&format!("<{name}>"))?;

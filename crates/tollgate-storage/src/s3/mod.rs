@@ -1,9 +1,9 @@
-//! Files in a bucket of an S3-compatible server.
+//! Stores files in a bucket of an S3-compatible server.
 //!
-//! A key is `PREFIX/public/NAME` or `PREFIX/private/NAME`. A name begins with the second in which its file expires, in digits that
-//! sort as they count: a listing begins with what has expired. docs/storage.md has the requests and the rights that they need.
+//! A key is `PREFIX/public/NAME` or `PREFIX/private/NAME`. A name begins with the second in which its file expires, in digits that sort numerically,
+//! so a listing begins with the files that have expired. The requests and the permissions that they need are documented in docs/storage.md.
 //!
-//! Futures are behind pointers, so that they are compiled in this crate and not where they are awaited.
+//! Futures are boxed, so that they are compiled in this crate and not in the crates that await them.
 
 mod client;
 mod credentials;
@@ -31,7 +31,7 @@ pub(super) use download::ObjectReader;
 
 /// How long a link of the bucket is valid.
 const LINK_TTL: Duration = Duration::from_secs(15 * 60);
-/// Longest time that a probe of the bucket waits for each answer, so that `/readyz` answers in time.
+/// Longest time that a probe of the bucket waits for each response, so that `/readyz` responds in time.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The bucket with the public and the private files. Cloning is cheap.
@@ -41,7 +41,7 @@ pub(super) struct S3Storage {
 }
 
 impl S3Storage {
-    /// The bucket at `location`, with the keys of the environment. Sends nothing.
+    /// The bucket at `location`, with the access keys of the environment. Sends no request.
     ///
     /// # Errors
     /// A sentence for the operator.
@@ -65,7 +65,7 @@ impl S3Storage {
         })
     }
 
-    /// Opens a file for reading. With `is_complete` all of it is requested at once.
+    /// Opens a file for reading. With `is_complete` the complete file is requested at once.
     pub(super) fn open_file(
         &self,
         visibility: Visibility,
@@ -77,7 +77,7 @@ impl S3Storage {
         Box::pin(async move { Ok(ObjectReader::open(client, key, is_complete).await?) })
     }
 
-    /// Writes the file of that name into the new file `path`; nothing remains there after an error.
+    /// Downloads the file of that name to the new file `path`, which is deleted after an error.
     pub(super) fn download<'a>(
         &'a self,
         visibility: Visibility,
@@ -113,7 +113,7 @@ impl S3Storage {
         Box::pin(async move { Ok(self.client.delete(&key, Attempts::Retried).await?) })
     }
 
-    /// Deletes what has expired by `now_s` (Unix seconds), and uploads of parts that were left a day ago.
+    /// Deletes files that have expired by `now_s` (Unix seconds), and multipart uploads that were abandoned a day ago.
     pub(super) fn delete_expired(&self, now_s: i64) -> BoxFuture<'_, io::Result<()>> {
         Box::pin(async move {
             for visibility in [Visibility::Public, Visibility::Private] {
@@ -123,7 +123,7 @@ impl S3Storage {
         })
     }
 
-    /// Checks that the bucket takes an object and deletes it again.
+    /// Checks that an object can be stored in the bucket and deleted again.
     pub(super) fn check_writable(&self) -> BoxFuture<'_, io::Result<()>> {
         Box::pin(async {
             let key = format!("{}{}", self.client.prefix, id::short_id("probe-"));
@@ -135,8 +135,7 @@ impl S3Storage {
         })
     }
 
-    /// A link of the bucket to a public file, valid for minutes and at most for `seconds_left`. `is_get` says whether it is for
-    /// `GET` or `HEAD`.
+    /// A link of the bucket to a public file, valid for minutes and at most for `seconds_left`. The link is for `GET` if `is_get`, else for `HEAD`.
     pub(super) fn link(&self, name: &str, is_get: bool, seconds_left: i64) -> io::Result<String> {
         let key = self.key(Visibility::Public, name);
         let seconds_left = u64::try_from(seconds_left).unwrap_or(0).max(1);

@@ -1,4 +1,4 @@
-//! Deleting what has expired: a listing begins with it, because keys sort by the time of their expiry.
+//! Deletes expired files. A listing of the bucket begins with them, because keys sort by their time of expiry.
 
 use http::{HeaderName, Method};
 use rusty_s3::S3Action as _;
@@ -10,15 +10,15 @@ use super::error::{S3Error, element};
 use super::upload::abort_upload;
 use crate::file_name::{self, NameStatus};
 
-/// Keys of one listing and one deletion: the most that S3 takes.
+/// Keys of one listing and one deletion: the maximum that S3 allows.
 const PAGE: usize = 1_000;
-/// Pages of one round: 10,000 objects a minute and folder.
+/// Pages of one round. With one round a minute, up to 10,000 objects are deleted per minute and folder.
 const MAX_PAGES: usize = 10;
-/// Seconds after which an upload in parts counts as left behind.
+/// Seconds after which a multipart upload counts as abandoned.
 const UPLOAD_TTL_S: i64 = 24 * 3600;
 
-/// Deletes the objects whose keys begin with `folder` and whose names have expired by `now_s` (Unix seconds). Bounded: the next
-/// round continues.
+/// Deletes the objects whose keys begin with `folder` and whose names have expired by `now_s` (Unix seconds). The number per call is limited; the
+/// next round continues.
 pub(super) async fn delete_expired(
     client: &S3Client,
     folder: &str,
@@ -36,7 +36,7 @@ pub(super) async fn delete_expired(
                 .iter()
                 .any(|key| matches!(status(key), NameStatus::Valid { .. }));
         after = keys.last().cloned();
-        // Objects that are not ours stay.
+        // Objects without a valid name are not the gateway's and are kept.
         let is_expired = |key: &String| status(key) == NameStatus::Expired;
         let expired: Vec<String> = keys.into_iter().filter(is_expired).collect();
         if !expired.is_empty() {
@@ -50,7 +50,7 @@ pub(super) async fn delete_expired(
     Ok(())
 }
 
-/// Up to [`PAGE`] keys that begin with `folder`, in order, after the key `after`.
+/// Up to [`PAGE`] keys that begin with `folder`, sorted, after the key `after`.
 async fn list_keys(
     client: &S3Client,
     folder: &str,
@@ -101,7 +101,7 @@ async fn delete_objects(client: &S3Client, keys: &[String]) -> Result<(), S3Erro
     };
     let answer = match with_retry(deleting).await {
         Ok(answer) => answer,
-        // A server without this operation.
+        // The server does not support this operation.
         Err(S3Error::Status { status, .. }) if matches!(status.as_u16(), 400 | 404 | 405 | 501) => {
             for key in keys {
                 client.delete(key, Attempts::Retried).await?;
@@ -125,12 +125,12 @@ async fn delete_objects(client: &S3Client, keys: &[String]) -> Result<(), S3Erro
     }
 }
 
-/// Aborts uploads in parts that a crash left a day ago.
+/// Aborts multipart uploads that a crash left a day ago.
 pub(super) async fn abort_abandoned_uploads(client: &S3Client, now_s: i64) -> Result<(), S3Error> {
     let listing = with_retry(|| async {
         let credentials = client.credentials()?;
         let mut action = client.bucket.list_objects_v2(Some(&credentials));
-        // Listing uploads is the same request with another parameter.
+        // Multipart uploads are listed by the same request with another parameter.
         let query = action.query_mut();
         query.remove("list-type");
         query.remove("encoding-type");

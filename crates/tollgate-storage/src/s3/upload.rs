@@ -1,5 +1,5 @@
-//! Uploading a file: small ones at once, large ones in parts. Each request names the MD5 of its bytes, so that the server
-//! rejects what was damaged on the way; a part that fails is sent again alone.
+//! Uploads a file: a small one with one request, a large one in parts. Each request has the MD5 of its bytes, so that the server rejects bytes that
+//! were damaged on the way; a part that fails is retried alone.
 
 use std::fs::File;
 use std::io;
@@ -22,20 +22,20 @@ use tollgate_upstream::egress::{BodyParts, RequestBody, body};
 use super::client::{ANSWER_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
 use super::error::{S3Error, element};
 
-/// Bytes of a part. Files up to this size are uploaded at once; 10,000 parts, the most that S3 takes, are more than any result.
+/// Bytes of a part. Files up to this size are uploaded with one request. With 10,000 parts, the maximum of S3, every result fits.
 const PART_BYTES: u64 = 16 * 1024 * 1024;
 /// Parts of one file that are uploaded at a time.
 const PARALLEL_PARTS: usize = 3;
-/// Bytes of a file that are read at once for its MD5.
+/// Bytes of a file that are read at once to compute its MD5.
 const HASH_CHUNK: usize = 256 * 1024;
 /// Bytes that a probe uploads.
 const PROBE_BYTES: usize = 1024;
-/// Bytes a second that an upload has at least, beside [`ANSWER_TIMEOUT`].
+/// The lowest rate, in bytes a second, that an upload may have; its timeout is [`ANSWER_TIMEOUT`] plus the time at this rate.
 const MIN_RATE: u64 = 256 * 1024;
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 const ENCRYPTION: &str = "x-amz-server-side-encryption";
 
-/// Uploads the file at `path`, which has `bytes` bytes, as the object `key`. After an error nothing reads what may be under `key`.
+/// Uploads the file at `path`, which has `bytes` bytes, as the object `key`. After an error, an object that may exist under `key` is never read.
 pub(super) async fn upload_file(
     client: &Arc<S3Client>,
     key: &str,
@@ -56,7 +56,7 @@ pub(super) async fn upload_file(
     with_retry(|| put_object(client, key, media_type, &md5, bytes, || piece.body())).await
 }
 
-/// Uploads a small object once, without repetition.
+/// Uploads a small object once, without retries.
 pub(super) async fn put_probe(
     client: &S3Client,
     key: &str,
@@ -104,7 +104,7 @@ fn upload_timeout(bytes: u64) -> Duration {
     ANSWER_TIMEOUT + Duration::from_secs(bytes / MIN_RATE)
 }
 
-/// Checks that the server stored what was sent, if it says so: the entity tag of an object that is not encrypted is its MD5.
+/// Checks that the server stored the bytes that were sent. That is possible if the entity tag is their MD5, which it is not for encrypted objects.
 /// Returns the tag.
 fn check_etag(
     operation: &'static str,
@@ -185,7 +185,7 @@ async fn upload_parts(
     upload.complete(&tags, bytes).await
 }
 
-/// An upload in parts. Dropped before it is complete, it is aborted, so that the server keeps no parts.
+/// A multipart upload. If it is dropped before it is complete, it is aborted, so that the server deletes its parts.
 struct MultipartUpload {
     client: Arc<S3Client>,
     key: String,
@@ -219,7 +219,7 @@ impl MultipartUpload {
         })
     }
 
-    /// Sends the part of that number, from 1 on; returns its entity tag.
+    /// Sends the part with that number, counted from 1; returns its entity tag.
     async fn send_part(&self, number: u16, piece: &Piece) -> Result<String, S3Error> {
         const OPERATION: &str = "UploadPart";
         let _permit = self.client.transfers.acquire().await;
@@ -247,7 +247,7 @@ impl MultipartUpload {
         .await
     }
 
-    /// Makes the parts one object, and checks that it has `bytes` bytes.
+    /// Combines the parts to one object, and checks that it has `bytes` bytes.
     async fn complete(&mut self, tags: &[String], bytes: u64) -> Result<(), S3Error> {
         const OPERATION: &str = "CompleteMultipartUpload";
         let completing = || async {
@@ -259,7 +259,7 @@ impl MultipartUpload {
                 .body(body(action().body()))
                 .timeout(upload_timeout(bytes));
             let text = self.client.send_for_text(OPERATION, request).await?;
-            // The status is sent before the work is done: an error may follow it.
+            // The server sends the status before it has combined the parts: the body may contain an error.
             match element(&text, "Code") {
                 None => Ok(()),
                 Some(code) => Err(S3Error::Status {
@@ -272,7 +272,7 @@ impl MultipartUpload {
         };
         match with_retry(completing).await {
             Ok(()) => {}
-            // An earlier attempt may have succeeded although its answer was lost: the size of the object tells.
+            // An earlier attempt may have succeeded although its response was lost: the object's size shows whether it did.
             Err(error) if error.is_missing() => {}
             Err(error) => return Err(error),
         }
@@ -295,7 +295,7 @@ impl Drop for MultipartUpload {
         }
         let (client, key) = (Arc::clone(&self.client), std::mem::take(&mut self.key));
         let id = std::mem::take(&mut self.id);
-        // Outside a runtime the process is ending.
+        // Outside a runtime the process is ending, and nothing can be sent.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
@@ -307,7 +307,7 @@ impl Drop for MultipartUpload {
     }
 }
 
-/// Aborts an upload in parts. One that is not there any more is not an error.
+/// Aborts a multipart upload. It is no error if the upload does not exist any more.
 pub(super) async fn abort_upload(client: &S3Client, key: &str, id: &str) -> Result<(), S3Error> {
     let aborting = || async {
         let credentials = client.credentials()?;

@@ -46,7 +46,7 @@ const LINK: Sql = Sql::both("SELECT admin_id FROM admin_links WHERE hash = $1 AN
 
 /// How long a sign-in link is valid.
 const LINK_TTL: Millis = HOUR;
-/// The same of the link that a start prints.
+/// How long the link that a start prints is valid.
 const FIRST_LINK_TTL: Millis = DAY;
 
 /// An admin.
@@ -68,7 +68,7 @@ pub struct Admin {
     pub version: i64,
 }
 
-/// An admin with the hash of its password, to sign in.
+/// An admin with the hash of the password, for signing in.
 #[derive(Debug, Clone)]
 pub struct AdminSignIn {
     /// The admin.
@@ -100,7 +100,7 @@ pub struct AdminPatch {
 }
 
 impl Admin {
-    /// As the admin API shows it.
+    /// The admin as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         json!({
             "id": self.id,
@@ -191,13 +191,14 @@ impl Store {
         Ok(rows.iter_mut().map(read_admin).collect::<Result<_, _>>()?)
     }
 
-    /// Adds a link for the first sign-in, which makes the first admin. The link is void as soon as there is an admin.
+    /// Adds a link for a first sign-in, which creates the first admin. The link becomes invalid as soon as there is an admin.
     pub async fn create_first_link(&self, hash: &str, now: Millis) -> Result<(), StoreError> {
         let hash = hash.to_owned();
         self.write(CreateFirstLink { hash, now }).await
     }
 
-    /// Whose link has this hash: the id of an admin, empty for the link of a first sign-in. `None` if no valid link has it.
+    /// The owner of the link with this hash: the id of an admin, or an empty text for the link of a first sign-in. `None` if there is no valid link
+    /// with this hash.
     pub async fn admin_link(&self, hash: &str, now: Millis) -> Result<Option<String>, StoreError> {
         self.first(&LINK, args![hash, now], |row| row.text(0)).await
     }
@@ -263,7 +264,7 @@ pub(super) async fn insert_admin(
 struct EditAdmin {
     id: String,
     if_match: Option<i64>,
-    /// `None` to delete it.
+    /// The changes; `None` deletes the admin.
     patch: Option<AdminPatch>,
 }
 

@@ -1,4 +1,4 @@
-//! Alerts as the admin API edits them: create, change, delete, list.
+//! Alerts in the admin API: create, change, delete, list.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ const DELETE_STATES: Sql = Sql::both("DELETE FROM alert_states WHERE alert_id = 
 const DELETE_DELIVERIES: Sql = Sql::both("DELETE FROM alert_deliveries WHERE alert_id = $1");
 
 impl Alert {
-    /// As the admin API shows it.
+    /// The alert as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         json!({
             "id": self.id,
@@ -74,33 +74,33 @@ impl Alert {
 /// An alert to create.
 #[derive(Debug, Clone)]
 pub struct NewAlert {
-    /// What it is about.
+    /// The condition that the alert is about.
     pub kind: AlertKind,
     /// An amount, a part (0 to 1), or seconds.
     pub threshold: Option<Amount>,
-    /// Where it is posted to.
+    /// The URL that messages are posted to.
     pub url: String,
     /// Whether it is checked.
     pub enabled: bool,
-    /// Signs its messages.
+    /// The secret that signs its messages.
     pub secret: Secret,
 }
 
 /// Changes of an alert; `None` changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct AlertPatch {
-    /// What it is about.
+    /// The condition that the alert is about.
     pub kind: Option<AlertKind>,
     /// An amount, a part (0 to 1), or seconds.
     pub threshold: Option<Option<Amount>>,
-    /// Where it is posted to.
+    /// The URL that messages are posted to.
     pub url: Option<String>,
     /// Whether it is checked.
     pub enabled: Option<bool>,
 }
 
 impl AlertPatch {
-    /// The alert with the changes, but for its version.
+    /// The alert after the changes, with its old version.
     pub fn apply_to(&self, alert: &Alert) -> Alert {
         Alert {
             kind: self.kind.unwrap_or(alert.kind),
@@ -120,7 +120,7 @@ impl Store {
         self.admin_write(request, CreateAlert { id, new }).await
     }
 
-    /// Changes an alert that has the version `if_match`. It is then armed anew.
+    /// Changes an alert that has the version `if_match`. After this it is armed again for every subject.
     pub async fn update_alert(
         &self,
         request: &AdminRequest,
@@ -149,7 +149,7 @@ impl Store {
             .await
     }
 
-    /// Notes in the trail that an alert is tested.
+    /// Records in the trail that an alert is tested.
     pub async fn note_alert_test(&self, request: &AdminRequest, alert: &Alert) -> AdminResult {
         let note = NoteTest {
             alert: alert.clone(),
@@ -162,13 +162,13 @@ impl Store {
         self.first(&ALERT_BY_ID, args![id], Alert::read).await
     }
 
-    /// What signs the messages of an alert.
+    /// The secret that signs the messages of an alert.
     pub async fn alert_secret(&self, id: &str) -> Result<Option<Secret>, StoreError> {
         let read = |row: &mut Row| row.text(0).map(Secret::new);
         self.first(&SECRET, args![id], read).await
     }
 
-    /// The alerts that are checked.
+    /// The enabled alerts.
     pub async fn enabled_alerts(&self) -> Result<Vec<Alert>, StoreError> {
         let mut rows = self.query(&ENABLED_ALERTS, &[]).await?;
         Ok(rows.iter_mut().map(Alert::read).collect::<Result<_, _>>()?)

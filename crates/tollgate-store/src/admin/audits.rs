@@ -1,4 +1,4 @@
-//! Audits that were started by the admin API, with what they found.
+//! Audits that the admin API started, with their findings.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -19,9 +19,9 @@ use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Violations that are kept of one audit: where there are more, they have a common cause.
+/// Violations of one audit that are stored: if there are more, they have a common cause.
 const MAX_VIOLATIONS: usize = 1000;
-/// An audit that takes longer was cut off with its process.
+/// If an audit has taken longer than this, it was cut off by the end of its process.
 const LONGEST: Millis = 6 * HOUR;
 /// How often the progress of an audit is written.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -51,16 +51,16 @@ pub struct AuditRecord {
     pub id: String,
     /// When it was started.
     pub started_at: Millis,
-    /// When it ended. `None` while it runs, and if its process ended first.
+    /// When it ended. `None` while it runs, and if its process ended before it.
     pub ended_at: Option<Millis>,
-    /// What it found, as a JSON array. `None` until it has ended, and if it could not be finished.
+    /// The violations that it found, as a JSON array. `None` until it has ended, and if it could not be finished.
     violations: Option<String>,
-    /// How much of it is done while it runs, in percent.
+    /// Its progress while it runs, in percent.
     progress: i64,
 }
 
 impl AuditRecord {
-    /// As the admin API shows it at that time.
+    /// The audit as a JSON object of the admin API at that time.
     pub fn to_json(&self, now: Millis) -> Value {
         let violations = self.violations.as_deref().unwrap_or("[]");
         let violations: Value = serde_json::from_str(violations).unwrap_or_else(|_| json!([]));
@@ -94,13 +94,14 @@ impl AuditRecord {
 
 /// Audits.
 impl Store {
-    /// Notes that an audit is started; while one runs, the reply is that one. The caller then runs it, if the reply's id is `id`.
+    /// Records that an audit is started. If one is running, the reply is that one instead. If the id in the reply is `id`, the caller must run the
+    /// audit.
     pub async fn admin_start_audit(&self, request: &AdminRequest, id: &str) -> AdminResult {
         self.admin_write(request, StartAudit { id: id.to_owned() })
             .await
     }
 
-    /// Runs the audit `id`, which was started, to its end. Returns whether it found no violation.
+    /// Runs the started audit `id` to its end. Returns whether it found no violation.
     pub async fn run_started_audit(
         &self,
         id: &str,
@@ -114,7 +115,7 @@ impl Store {
                 Err(_) => {
                     let percent = progress.percent();
                     let id = id.to_owned();
-                    // Not known for a while, if the database takes no writes just now: no reason to end the audit.
+                    // If the database accepts no writes now, the progress is outdated for a while, which is no reason to end the audit.
                     let _ = self.write(NoteProgress { id, percent }).await;
                 }
             }

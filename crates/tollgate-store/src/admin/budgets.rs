@@ -1,4 +1,4 @@
-//! Budgets as the admin API edits them: create, change, delete, list. What is spent of them is counted by [`crate::ledger::budgets`].
+//! Budgets in the admin API: create, change, delete, list. Their spending is counted by [`crate::ledger::budgets`].
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use crate::store::Store;
 use crate::writer::AccountIds;
 use crate::writer::batch::Batch;
 
-/// Budgets that one user or key may have: each is read with every movement of its money.
+/// Budgets that one user or key may have. The number is limited because all are read with every movement of the owner's money.
 const MAX_OF_OWNER: i64 = 10;
 
 macro_rules! select_budgets {
@@ -71,35 +71,35 @@ const COST_OF_KEY: Sql = Sql::both(
         UNION ALL SELECT cost FROM usage_pending WHERE hour >= $1 AND key_id = $2) used",
 );
 
-/// What a user or key may spend in a day, week or month of UTC.
+/// The most that a user or key may spend in a day, week or month of UTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
     /// `bud_` and 16 random characters.
     pub id: String,
-    /// Whether a user or a key has it.
+    /// Whether its owner is a user or a key.
     pub owner: BudgetOwner,
     /// The id of the user or key.
     pub owner_id: String,
-    /// What may be spent in each period.
+    /// The most that may be spent in each period.
     pub amount: Amount,
     /// The period.
     pub period: BudgetPeriod,
-    /// Whether requests beyond it are rejected.
+    /// Whether requests that exceed it are rejected.
     pub is_hard: bool,
-    /// What was settled and charged less what was refunded since `period_start`.
+    /// Settlements and charges minus refunds since `period_start`.
     pub spent: Amount,
     /// When the period of `spent` began. It may have ended since.
     pub period_start: Millis,
-    /// What its user or key has held for unfinished tasks and chats.
+    /// The amount that its user or key holds for unfinished tasks and chats.
     pub held: Amount,
     /// When it was created.
     pub created_at: Millis,
-    /// Goes up with every change but those of money.
+    /// Raised with every change except those of money.
     pub version: i64,
 }
 
 impl Budget {
-    /// What was spent in the period that `now` is in.
+    /// The amount that was spent in the period that contains `now`.
     pub fn spent_at(&self, now: Millis) -> Amount {
         match self.period.start(now) > self.period_start {
             true => Amount::ZERO,
@@ -107,7 +107,7 @@ impl Budget {
         }
     }
 
-    /// As the admin API shows it.
+    /// The budget as a JSON object of the admin API.
     pub fn to_json(&self, now: Millis) -> Value {
         let mut object = self.to_trail_json();
         object["spent"] = amount_json(self.spent_at(now));
@@ -117,7 +117,7 @@ impl Budget {
         object
     }
 
-    /// As the trail shows it: without money, whose movements are in the books.
+    /// The budget as a JSON object of the trail: without money, whose movements are in the ledger.
     fn to_trail_json(&self) -> Value {
         let of = |owner| (self.owner == owner).then_some(&self.owner_id);
         json!({
@@ -159,30 +159,30 @@ impl Budget {
 /// A budget to create.
 #[derive(Debug, Clone)]
 pub struct NewBudget {
-    /// Whether a user or a key has it.
+    /// Whether its owner is a user or a key.
     pub owner: BudgetOwner,
     /// The id of the user or key.
     pub owner_id: String,
-    /// What may be spent in each period, 0 or more.
+    /// The most that may be spent in each period, 0 or more.
     pub amount: Amount,
     /// The period.
     pub period: BudgetPeriod,
-    /// Whether requests beyond it are rejected.
+    /// Whether requests that exceed it are rejected.
     pub is_hard: bool,
 }
 
 /// Changes of a budget; `None` changes nothing.
 #[derive(Debug, Clone, Default)]
 pub struct BudgetPatch {
-    /// What may be spent in each period, 0 or more.
+    /// The most that may be spent in each period, 0 or more.
     pub amount: Option<Amount>,
     /// The period.
     pub period: Option<BudgetPeriod>,
-    /// Whether requests beyond it are rejected.
+    /// Whether requests that exceed it are rejected.
     pub is_hard: Option<bool>,
 }
 
-/// Which budgets to list.
+/// Filters of the list of budgets.
 #[derive(Debug, Clone, Default)]
 pub struct BudgetFilter {
     /// Only of these users.
@@ -195,7 +195,7 @@ pub struct BudgetFilter {
 
 /// Budgets, for the admin API.
 impl Store {
-    /// Creates a budget. What its owner has spent in the period already counts.
+    /// Creates a budget. What its owner has already spent in the period counts.
     pub async fn create_budget(&self, request: &AdminRequest, new: NewBudget) -> AdminResult {
         let create = CreateBudget {
             id: id::short_id("bud_"),
@@ -260,7 +260,7 @@ impl Store {
     }
 }
 
-/// The row to lock: spending holds the same lock, so nothing is spent between reading and writing a budget.
+/// The row to lock: spending takes the same lock, so nothing is spent between reading and writing a budget.
 fn owner_account(owner: BudgetOwner, owner_id: &str) -> AccountIds<'_> {
     match owner {
         BudgetOwner::User => AccountIds::user(owner_id),
@@ -268,7 +268,7 @@ fn owner_account(owner: BudgetOwner, owner_id: &str) -> AccountIds<'_> {
     }
 }
 
-/// What an owner has settled, been charged and refunded since that time, this batch included.
+/// The settlements, charges and refunds of an owner since that time, including this batch.
 async fn spent_since(
     batch: &mut Batch<'_, '_>,
     owner: BudgetOwner,
@@ -382,7 +382,7 @@ impl Budget {
     }
 }
 
-/// The budget that a write is for.
+/// The budget that a write changes.
 struct Target {
     id: String,
     owner: BudgetOwner,
@@ -404,7 +404,7 @@ impl Target {
         owner_account(self.owner, &self.owner_id)
     }
 
-    /// The budget as this batch has it, if it exists and has the right version.
+    /// The budget in this batch, if it exists and has the expected version.
     async fn find(
         &self,
         batch: &mut Batch<'_, '_>,
@@ -414,7 +414,7 @@ impl Target {
             return Ok(Err(AdminRejection::NotFound));
         };
         let mut budget = Budget::read(&mut row)?;
-        // The batch writes its movements of money at its end.
+        // The batch writes its movements of money only at its end.
         let moved = match self.owner {
             BudgetOwner::User => batch.balances.moved_of_user(&self.owner_id)[1],
             BudgetOwner::Key => batch.balances.moved_of_key(&self.owner_id)[0],
@@ -496,7 +496,7 @@ impl AdminChange for UpdateBudget {
     }
 }
 
-/// A cached key says whether it or its user has budgets.
+/// Cached keys contain whether the key or its user has budgets, so a change must be recorded.
 fn record_owner_change(
     batch: &mut Batch<'_, '_>,
     owner: BudgetOwner,

@@ -1,4 +1,4 @@
-//! Chats as the admin API lists and shows them. Its messages are not stored.
+//! Chats in the admin API: list all, show one. Their messages are not stored.
 
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
@@ -19,7 +19,7 @@ macro_rules! select_chats {
          cache_write, output, reasoning, opened_at, closed_at, attempts, dropped FROM chats "
     };
 }
-/// The error code of a chat is the outcome of its last attempt, if it failed.
+/// The error code of a chat: the outcome of its last attempt, if that failed.
 macro_rules! chat_error_code {
     (sqlite) => {
         "CASE WHEN outcome = 'failed' THEN json_extract(NULLIF(attempts, ''), '$[#-1].outcome') END"
@@ -45,7 +45,7 @@ macro_rules! list_chats {
 const LIST_CHATS: Sql = Sql::per_database(list_chats!(sqlite), list_chats!(postgres));
 const CHAT: Sql = Sql::both(concat!(select_chats!(), "WHERE id = $1"));
 
-/// Which chats to list.
+/// Filters of the list of chats.
 #[derive(Debug, Clone, Default)]
 pub struct ChatFilter {
     /// Only chats from this time on.
@@ -60,7 +60,7 @@ pub struct ChatFilter {
     pub models: Option<Vec<String>>,
     /// Only in these formats.
     pub formats: Option<Vec<String>>,
-    /// Only answered by these channels.
+    /// Only with responses of these channels.
     pub channels: Option<Vec<String>>,
     /// Only with these outcomes: `done`, `cut`, `client_gone`, `failed`, `lost`.
     pub outcomes: Option<Vec<String>>,
@@ -73,9 +73,9 @@ pub struct ChatFilter {
 /// A chat in a list.
 #[derive(Debug, Clone)]
 pub struct ChatItem {
-    /// Its id, which is its place in the list.
+    /// Its id, which is also its position in the list.
     pub id: String,
-    /// As the admin API shows it.
+    /// The chat as a JSON object of the admin API.
     pub value: Value,
     /// The failed attempts, as a JSON array; `None` once the details were purged.
     pub attempts: Option<Value>,
@@ -149,7 +149,7 @@ impl Store {
         let Some(until) = self.replica_complete_until(CHAT_WRITE_TIME) else {
             return list(Source::Primary, (filter.from, filter.to), limit).await;
         };
-        // Chats of that age have ended, or are released as lost.
+        // Chats of that age have ended, or are released as lost, so their ids are final.
         let until = until.clamp(filter.from, filter.to.max(filter.from));
         let mut items = list(Source::Primary, (until, filter.to), limit).await?;
         let left = limit - items.len().min(limit);
@@ -159,7 +159,7 @@ impl Store {
         Ok(items)
     }
 
-    /// Those with ids of these times.
+    /// The chats with ids from these times.
     async fn list_chats_between(
         &self,
         source: Source,
@@ -224,7 +224,7 @@ impl Store {
             .collect::<Result<_, _>>()?)
     }
 
-    /// A chat, whoever it belongs to.
+    /// A chat of any user.
     pub async fn admin_chat(&self, chat_id: &str) -> Result<Option<ChatItem>, StoreError> {
         self.first(&CHAT, args![chat_id], ChatItem::read).await
     }

@@ -1,4 +1,4 @@
-//! Users and keys as commands (`tollgate user`, `tollgate key`) create and change them: writes of the admin API whose actor is `cli`.
+//! Users and keys in commands (`tollgate user`, `tollgate key`): writes of the admin API whose actor is `cli`.
 
 use tollgate_core::{Amount, Millis, money};
 
@@ -43,10 +43,10 @@ impl Store {
         self.user_by_name(name).await
     }
 
-    /// Adds to a user's balance or, if the amount is negative, takes from it. Returns the user afterwards.
+    /// Adds to a user's balance or, if the amount is negative, deducts from it. Returns the user after the change.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] if there is no such user, the amount is out of range, or more would be taken than is available.
+    /// [`StoreError::Invalid`] if there is no such user, the amount is out of range, or more would be deducted than is available.
     pub async fn credit_user(
         &self,
         name: &str,
@@ -124,7 +124,7 @@ impl Store {
     }
 }
 
-/// A rejection as an error for the person who gave a command.
+/// Converts a rejection to an error for the person who runs a command.
 fn accept(result: Result<AdminReply, AdminRejection>) -> Result<(), StoreError> {
     match result {
         Ok(_) => Ok(()),

@@ -1,5 +1,5 @@
-//! Channels, prices and models that the admin API writes (table `configuration`), and pauses of channels. Every write raises
-//! `config_version` in its own transaction; nodes poll it.
+//! Channels, prices and models that the admin API writes (table `configuration`), and pauses of channels. Every write raises `config_version` in the
+//! same transaction; nodes poll it.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ const DELETE_UNUSED: QueueSql = QueueSql {
     ),
 };
 const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'config_version'");
-/// The end of the trail is locked before the row is read: writes of several nodes come one after the other, and lock in one order.
+/// The end of the trail is locked before the row is read, so that writes of several nodes run one after the other and lock in the same order.
 const LOCK_TRAIL: Sql = Sql::per_database(
     "SELECT value FROM meta WHERE name = 'admin_event_seq'",
     "SELECT value FROM meta WHERE name = 'admin_event_seq' FOR UPDATE",
@@ -52,12 +52,12 @@ const LOCK_TRAIL: Sql = Sql::per_database(
 const RAISE_VERSION: Sql =
     Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'config_version'");
 
-/// How long a deleted channel's row is kept at least: a node may have begun a job on it just before it heard of the deletion.
+/// How long the row of a deleted channel is kept at least: a node may have begun a job on it just before it read the deletion.
 const KEEP_DELETED: Millis = clock::HOUR;
-/// The kind of rows that pause a channel.
+/// The kind of the rows that pause a channel.
 const PAUSE: &str = "pause";
 
-/// What a row configures.
+/// The kind of object that a row configures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConfigurationKind {
     /// A channel.
@@ -78,7 +78,7 @@ impl ConfigurationKind {
         }
     }
 
-    /// The action of the trail that creates, changes or deletes one.
+    /// The action in the trail for creating, changing or deleting an object of this kind.
     fn action(self, verb: Verb) -> &'static str {
         match (self, verb) {
             (Self::Channel, Verb::Create) => "channel.create",
@@ -101,7 +101,7 @@ enum Verb {
     Delete,
 }
 
-/// A channel, price or model of the database.
+/// A channel, price or model in the database.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigurationRow {
     /// The channel's name, or the model's.
@@ -112,7 +112,7 @@ pub struct ConfigurationRow {
     pub created_at: Millis,
     /// When it was changed last.
     pub updated_at: Millis,
-    /// From 1 up.
+    /// The row's version, from 1 up.
     pub version: i64,
 }
 
@@ -121,29 +121,29 @@ pub struct ConfigurationRow {
 pub struct ChannelPause {
     /// The channel's name.
     pub channel: String,
-    /// When it ends; `None` if somebody has to wake the channel.
+    /// When it ends; `None` if it lasts until somebody wakes the channel.
     pub until: Option<Millis>,
 }
 
 /// Everything that the database configures.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StoredConfiguration {
-    /// The `config_version` that was read before the rows: they are at least as new.
+    /// The `config_version` that was read before the rows, which are at least as new.
     pub version: i64,
-    /// By name.
+    /// The channels, by name.
     pub channels: Vec<ConfigurationRow>,
-    /// Deleted ones whose provider may still have jobs of ours.
+    /// Deleted channels whose provider may still have jobs of ours.
     pub deleted_channels: Vec<ConfigurationRow>,
-    /// By model.
+    /// The prices, by model.
     pub prices: Vec<ConfigurationRow>,
-    /// By name.
+    /// The models, by name.
     pub models: Vec<ConfigurationRow>,
-    /// Also those that have ended.
+    /// The pauses, including those that have ended.
     pub pauses: Vec<ChannelPause>,
 }
 
 impl StoredConfiguration {
-    /// The rows of a kind, by name.
+    /// The rows of a kind, sorted by name.
     pub fn rows(&self, kind: ConfigurationKind) -> &[ConfigurationRow] {
         match kind {
             ConfigurationKind::Channel => &self.channels,
@@ -162,7 +162,7 @@ impl StoredConfiguration {
 /// A change of one row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConfigurationChange {
-    /// Creates it with these settings.
+    /// Creates the row with these settings.
     Create(Value),
     /// Replaces the settings of the row of that version.
     Replace(Value, i64),
@@ -170,18 +170,18 @@ pub enum ConfigurationChange {
     Delete(i64),
 }
 
-/// How a row is shown in replies and in the trail.
+/// A function that converts a row to JSON for replies and the trail.
 pub type ShowRow = Arc<dyn Fn(&ConfigurationRow) -> Value + Send + Sync>;
 
 /// A write of one row.
 pub struct ConfigurationWrite {
-    /// What it configures.
+    /// The kind of object.
     pub kind: ConfigurationKind,
     /// The channel's name, or the model's.
     pub name: String,
-    /// What becomes of it.
+    /// The change.
     pub change: ConfigurationChange,
-    /// Shows the row without secrets.
+    /// Converts the row to JSON without secrets.
     pub show: ShowRow,
 }
 
@@ -191,7 +191,7 @@ pub struct PauseWrite {
     pub channel: String,
     /// `None` ends the pause, `Some(None)` pauses until the channel is woken.
     pub until: Option<Option<Millis>>,
-    /// The channel as it is shown, but for `paused`, and its version.
+    /// The channel as JSON, without `paused`, and its version.
     pub shown: (Value, i64),
 }
 
@@ -211,7 +211,7 @@ impl Store {
         self.admin_write(request, pause).await
     }
 
-    /// The number that every change of the configuration raises.
+    /// The version of the configuration, which every change raises.
     ///
     /// # Errors
     /// The database's.
@@ -225,7 +225,7 @@ impl Store {
     /// # Errors
     /// The database's.
     pub async fn stored_configuration(&self) -> Result<StoredConfiguration, StoreError> {
-        // Rows that a change adds in between are newer than the version: the next poll reads them again.
+        // Rows that a change adds in between are newer than the version: the next poll reads the configuration again.
         let mut stored = StoredConfiguration {
             version: self.config_version().await?,
             ..StoredConfiguration::default()
@@ -247,7 +247,7 @@ impl Store {
         Ok(stored)
     }
 
-    /// Forgets deleted channels whose provider has no job of ours any more.
+    /// Deletes the rows of deleted channels whose provider has no jobs of ours any more.
     ///
     /// # Errors
     /// The database's.
@@ -311,7 +311,7 @@ impl ConfigurationWrite {
         body: &Value,
     ) -> Result<Applied, DbError> {
         if self.kind == ConfigurationKind::Channel {
-            // A pause of an earlier channel of that name is none of this one.
+            // A pause that was set for an earlier channel of that name must not apply to this one.
             batch.queue(&DELETE, args![PAUSE, &self.name])?;
         }
         let row = ConfigurationRow {

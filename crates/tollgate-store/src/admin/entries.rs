@@ -1,4 +1,4 @@
-//! The books as the admin API lists them.
+//! Ledger entries in the admin API.
 
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
@@ -13,13 +13,13 @@ use crate::list_blocks::search::{RowQuery, Search};
 use crate::store::Store;
 use crate::writer::batch::Batch;
 
-/// The kinds of entries that say what was granted, and move nothing: the trail shows them better.
+/// Kinds of entries that record what was granted and move no money: the trail shows such changes in more detail.
 macro_rules! listed_kinds {
     () => {
         "kind NOT IN ('unlimited', 'limited', 'no_quota')"
     };
 }
-/// The charges of chats that were written at their end, as entries.
+/// The charges of chats that were inserted at their end, as entries.
 macro_rules! select_charges {
     () => {
         "SELECT id AS ref, 'charge' AS kind, user_id, key_id, settled AS amount, CAST(NULL AS TEXT) AS note,
@@ -39,8 +39,8 @@ macro_rules! in_ids {
         )
     };
 }
-// A chat that was written at its end has the time of its end in its id, so its charge is found by the id. Those with ids before $10 were
-// looked for before: $12 are their ids.
+// If a chat was inserted at its end, its id contains that time, so its charge is found by the id. Charges with ids before $10 were searched for
+// before: $12 are their ids.
 macro_rules! list_entries {
     ($database:ident, $ledger:literal, $($users:tt)+) => {
         concat!(
@@ -67,7 +67,7 @@ macro_rules! list_entries {
         )
     };
 }
-/// What an entry adds to the balance of its user.
+/// The change that an entry makes to the balance of its user.
 macro_rules! delta {
     () => {
         "CASE kind WHEN 'credit' THEN amount WHEN 'refund' THEN amount WHEN 'settle' THEN -amount WHEN 'charge' THEN -amount ELSE 0 END"
@@ -102,8 +102,8 @@ const LIST_ENTRIES: Sql = Sql::per_database(
     list_entries!(sqlite, "ledger", one_of!(sqlite "user_id" "$6")),
     list_entries!(postgres, "ledger", one_of!(postgres "user_id" "$6")),
 );
-/// Only charges: in the ledger, those of chats whose hold on disk was too small. There are few, and their references are those of chats; the
-/// limit keeps the database from reading all of the ledger in the order of time instead.
+/// Only charges: the ledger contains those of chats whose hold on disk was too small. There are few, and their references are ids of chats; the limit
+/// keeps the database from reading the complete ledger in the order of time instead.
 macro_rules! charges_of_holds {
     ($database:ident) => {
         list_entries!(
@@ -114,7 +114,7 @@ macro_rules! charges_of_holds {
     };
 }
 const LIST_CHARGES: Sql = Sql::per_database(charges_of_holds!(sqlite), charges_of_holds!(postgres));
-// The balance comes last: parameters must first occur in ascending order.
+// The balance is selected last, because parameters must first occur in ascending order.
 macro_rules! user_entries {
     ($database:ident) => {
         concat!(
@@ -140,7 +140,7 @@ const OWNERS: Sql = Sql::per_database(
 const BY_REFERENCE: Sql = Sql::both(
     "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE reference = $1",
 );
-// ';' follows ':' in the order of characters, and ':' is between the id and the number of a refund.
+// ';' follows ':' in the order of characters, and ':' separates the id from the number of a refund.
 const ENTRIES_OF: Sql = Sql::both(
     "SELECT ref, kind, user_id, key_id, amount, note, at, reference FROM ledger WHERE ref >= $1 AND ref < $2
      UNION ALL
@@ -150,24 +150,24 @@ const ENTRIES_OF: Sql = Sql::both(
 pub(super) const SET_REFERENCE: Sql =
     Sql::both("UPDATE ledger SET reference = $1 WHERE ref = $2 AND kind = 'credit'");
 
-/// An entry of the books.
+/// A ledger entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The id of the task, chat or credit; of a refund, with its number behind a colon.
+    /// The id of the task, chat or credit; for a refund, followed by a colon and its number.
     pub object_id: String,
     /// `credit`, `hold`, `settle`, `release`, `charge`, `refund`, `debt` or `quota`.
     pub kind: String,
-    /// Whose balance it concerns.
+    /// The user whose balance it concerns.
     pub user_id: String,
-    /// The key, if one is concerned.
+    /// The key, if it concerns one.
     pub key_id: Option<String>,
-    /// What was moved.
+    /// The amount that was moved.
     pub amount: Amount,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// When.
+    /// The time.
     pub at: Millis,
-    /// The name that a payment system gave to a credit.
+    /// The id that a payment system gave to a credit.
     pub reference: Option<String>,
 }
 
@@ -185,7 +185,7 @@ impl Entry {
         }
     }
 
-    /// What it adds to the balance of its user.
+    /// The change that it makes to the balance of its user.
     pub fn delta(&self) -> Amount {
         match self.kind.as_str() {
             "credit" | "refund" => self.amount,
@@ -194,7 +194,7 @@ impl Entry {
         }
     }
 
-    /// As the admin API shows it.
+    /// The entry as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         json!({
             "id": format!("{}:{}", self.object_id, self.kind),
@@ -214,15 +214,15 @@ impl Entry {
 /// A credit to make.
 #[derive(Debug, Clone)]
 pub struct NewCredit {
-    /// Less than 0 to take from the balance.
+    /// The amount; negative to deduct it from the balance.
     pub amount: Amount,
-    /// Why.
+    /// The reason.
     pub reason: Option<String>,
-    /// The name that a payment system gave it: unique among all credits.
+    /// The id that a payment system gave to it: unique among all credits.
     pub reference: Option<String>,
 }
 
-/// Which entries to list.
+/// Filters of the list of entries.
 #[derive(Debug, Clone, Default)]
 pub struct EntryFilter {
     /// Only entries from this time on.
@@ -237,7 +237,7 @@ pub struct EntryFilter {
     pub kinds: Option<Vec<String>>,
 }
 
-/// The place of an entry in the order of a list.
+/// The position of an entry in a list.
 #[derive(Debug, Clone)]
 pub struct EntryPosition {
     /// The entry's time.
@@ -248,18 +248,18 @@ pub struct EntryPosition {
     pub kind: String,
 }
 
-/// Whose entries a statement reads.
+/// The users whose entries a statement reads.
 #[derive(Clone, Copy)]
 enum EntriesOf<'a> {
-    /// Those of some users; `None`: of all.
+    /// The entries of some users; if it is `None`, of all users.
     Any(Option<&'a Vec<String>>),
-    /// Those of the only user in the list, in the order of an index.
+    /// The entries of the only user in the list, in the order of an index.
     User(&'a Vec<String>),
-    /// The same with the user's balance.
+    /// As `User`, with the user's balance.
     UserWithBalance(&'a Vec<String>),
 }
 
-/// The books.
+/// Ledger entries.
 impl Store {
     /// Entries, newest first, after `after`.
     pub async fn list_entries(
@@ -268,7 +268,7 @@ impl Store {
         after: Option<&EntryPosition>,
         limit: usize,
     ) -> Result<Vec<Entry>, StoreError> {
-        // The entries of a key are those of its user, which have an index.
+        // The entries of a key are read as those of its user, because there is an index by user.
         let owners = match (&filter.user_ids, &filter.key_ids) {
             (None, Some(keys)) => Some(self.owners(keys).await?),
             _ => None,
@@ -300,7 +300,7 @@ impl Store {
         Ok((entries, balance))
     }
 
-    /// The users whose keys these are.
+    /// The users who own these keys.
     async fn owners(&self, keys: &[String]) -> Result<Vec<String>, StoreError> {
         let keys = serde_json::json!(keys).to_string();
         let mut rows = self.query(&OWNERS, args![&keys]).await?;
@@ -336,7 +336,7 @@ impl Store {
             Some(after) => (after.at, after.object_id.as_str(), after.kind.as_str()),
             None => (i64::MAX, "~", "~"),
         };
-        // No charge behind the position has a later time.
+        // Charges after the position have no later time.
         let to_id = id::min_chat_id_at(filter.to.min(at.saturating_add(1)));
         let from_id = id::min_chat_id_at(filter.from);
         let search = Search {
@@ -366,7 +366,7 @@ impl Store {
         };
         let charges = charges.iter_mut().map(|row| row.text(0));
         let charges = serde_json::json!(charges.collect::<Result<Vec<_>, _>>()?).to_string();
-        // For the balance, which only the first page needs.
+        // Needed for the balance, which only the first page reads.
         let end_id = match after {
             Some(_) => "~".to_owned(),
             None => id::min_chat_id_at(filter.to),

@@ -1,4 +1,4 @@
-//! The trail of admin writes: events chained by hash, so that a changed or missing row is found.
+//! The trail of admin writes: events that are chained by hashes, so that a changed or missing row is detected.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -12,7 +12,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::batch::Batch;
 
-/// The row that is updated is locked until the commit: events of several nodes are numbered one after the other.
+/// The updated row is locked until the commit, so that events of several nodes are numbered one after the other.
 const NEXT_SEQ: Sql =
     Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'admin_event_seq' RETURNING value");
 const LAST_SEQ: Sql = Sql::both("SELECT value FROM meta WHERE name = 'admin_event_seq'");
@@ -44,13 +44,13 @@ const EVENTS_AFTER: Sql = Sql::both(concat!(
     "WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT 1000"
 ));
 
-/// What the first event has for the hash of the event before it.
+/// The value in the first event for the hash of the event before it.
 const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
 /// An event of the trail.
 #[derive(Debug, Clone)]
 pub struct Event {
-    /// From 1, without gaps.
+    /// The number of the event, from 1, without gaps.
     pub seq: i64,
     at: Millis,
     actor: String,
@@ -68,7 +68,7 @@ pub struct Event {
 }
 
 impl Event {
-    /// As the admin API shows it.
+    /// The event as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         let parse = |text: &Option<String>| match text {
             Some(text) => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
@@ -91,7 +91,7 @@ impl Event {
         })
     }
 
-    /// The hash over everything else in the row.
+    /// The hash of all other columns of the row.
     fn expected_hash(&self) -> String {
         let text = json!([
             self.prev_hash,
@@ -112,7 +112,7 @@ impl Event {
     }
 }
 
-/// Which events to list.
+/// Filters of the list of events.
 #[derive(Debug, Clone, Default)]
 pub struct EventFilter {
     /// Only events from this time on.
@@ -127,7 +127,7 @@ pub struct EventFilter {
     pub object_ids: Option<Vec<String>>,
 }
 
-/// What walking the trail found.
+/// The result of verifying the trail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrailVerification {
     /// How many events were found intact.
@@ -162,7 +162,7 @@ impl Store {
         Ok(rows.iter_mut().map(read_event).collect::<Result<_, _>>()?)
     }
 
-    /// Walks the trail from its first event, and stops at the first that is changed or missing.
+    /// Verifies the trail from its first event, and stops at the first that is changed or missing.
     pub async fn verify_events(&self) -> Result<TrailVerification, StoreError> {
         let last = self.first(&LAST_SEQ, &[], |row| row.int(0)).await?;
         let last = last.unwrap_or(0);
@@ -256,12 +256,12 @@ pub(crate) async fn append_event(
     )
 }
 
-/// The text as both databases store it: PostgreSQL has no NUL, and the hash must be over what is stored.
+/// The text in the form in which both databases store it: PostgreSQL has no NUL, and the hash must be that of the stored text.
 fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// An event from `select_events`.
+/// Reads an event from the columns `select_events`.
 fn read_event(row: &mut Row) -> Result<Event, DbError> {
     Ok(Event {
         seq: row.int(0)?,

@@ -1,4 +1,4 @@
-//! Amounts and times as the admin API and the trail show them.
+//! Amounts and times as JSON values of the admin API and the trail.
 
 use serde_json::Value;
 use tollgate_core::{Amount, Millis};
@@ -8,7 +8,7 @@ pub fn amount_json(amount: Amount) -> Value {
     Value::String(amount.to_string())
 }
 
-/// A time in UTC with milliseconds, as RFC 3339 has it.
+/// A time as in RFC 3339: in UTC, with milliseconds.
 pub fn time_json(at: Millis) -> Value {
     match jiff::Timestamp::from_millisecond(at) {
         Ok(time) => Value::String(format!("{time:.3}")),

@@ -1,4 +1,4 @@
-//! Keys as the admin API edits them: create, change, revoke, rotate, list.
+//! Keys in the admin API: create, change, revoke, rotate, list.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -42,21 +42,21 @@ const LIST_KEYS: Sql = Sql::per_database(
 );
 const KEYS_OF_USER: Sql = Sql::both(list_keys!(both, "k.user_id = $3"));
 
-/// A key to create, of the user with an id.
+/// A key to create, for a user who is given by id.
 #[derive(Debug, Clone)]
 pub struct NewAdminKey {
     /// Its user.
     pub user_id: String,
-    /// The key; the user's name in it is not used.
+    /// The key; the user name in it is ignored.
     pub key: NewKey,
 }
 
-/// Changes of a key; `None` changes nothing, `Some(None)` takes a limit away.
+/// Changes of a key; `None` changes nothing, `Some(None)` removes a limit.
 #[derive(Debug, Clone, Default)]
 pub struct KeyPatch {
     /// A label for people.
     pub name: Option<String>,
-    /// What it may spend in total, never less than it has used and holds.
+    /// The most that it may spend in total, never less than what it has used and holds.
     pub quota: Option<Option<Amount>>,
     /// POST requests in a sliding minute.
     pub rpm: Option<Option<u32>>,
@@ -74,17 +74,17 @@ pub struct KeyPatch {
     pub trace_content: Option<bool>,
 }
 
-/// Which keys to list.
+/// Filters of the list of keys.
 #[derive(Debug, Clone, Default)]
 pub struct KeyFilter {
     /// Only of these users.
     pub user_ids: Option<Vec<String>>,
-    /// Only revoked ones, or only others.
+    /// Whether to list only revoked keys, or only others.
     pub revoked: Option<bool>,
 }
 
 impl Key {
-    /// As the admin API shows it.
+    /// The key as a JSON object of the admin API.
     pub fn to_admin_json(&self) -> Value {
         let mut shown = json!({
             "id": self.id,
@@ -111,7 +111,7 @@ impl Key {
         shown
     }
 
-    /// As the trail shows it: without money, whose movements are in the books.
+    /// The key as a JSON object of the trail: without money, whose movements are in the ledger.
     pub(super) fn to_trail_json(&self) -> Value {
         let mut object = self.to_admin_json();
         if let Some(members) = object.as_object_mut() {
@@ -149,12 +149,12 @@ impl Store {
         self.admin_edit_key(request, key_id, edit).await
     }
 
-    /// Revokes a key. A key that is revoked already stays as it is.
+    /// Revokes a key. If the key is already revoked, nothing changes.
     pub async fn admin_revoke_key(&self, request: &AdminRequest, key_id: &str) -> AdminResult {
         self.admin_edit_key(request, key_id, KeyEdit::Revoke).await
     }
 
-    /// Gives a key another secret, of which these are hash and hint. The old one is valid until `previous_valid_until`.
+    /// Gives a key another secret, which has this hash and hint. The old one is valid until `previous_valid_until`.
     pub async fn admin_rotate_key(
         &self,
         request: &AdminRequest,
@@ -202,7 +202,7 @@ impl Store {
     }
 }
 
-/// The key as this batch has it; `None` if there is none.
+/// The key in this batch; `None` if there is none.
 pub(super) async fn find_key(
     batch: &mut Batch<'_, '_>,
     key_id: &str,
@@ -211,7 +211,7 @@ pub(super) async fn find_key(
         return Ok(None);
     };
     let mut key = read_key(&mut row)?;
-    // The batch writes its movements of money at its end.
+    // The batch writes its movements of money only at its end.
     let [held, used] = batch.balances.moved_of_key(key_id);
     key.held += held;
     key.used += used;
@@ -222,7 +222,7 @@ pub(super) struct CreateKey(pub(super) NewAdminKey);
 
 #[async_trait(?Send)]
 impl AdminChange for CreateKey {
-    /// Moves no money, but the user's row, which the new row references, must be locked in the order of all rows.
+    /// Moves no money. The user's row, which the new row references, is locked here so that all rows are locked in the same order.
     fn accounts(&self) -> AccountIds<'_> {
         AccountIds::user(&self.0.user_id)
     }
@@ -291,7 +291,7 @@ impl KeyPatch {
 }
 
 impl KeyEdit {
-    /// The key after the edit, but for its version.
+    /// The key after the edit, with its old version.
     fn apply_to(&self, key: &Key, now: Millis) -> Result<Key, AdminRejection> {
         let mut edited = key.clone();
         match self {
@@ -341,7 +341,7 @@ impl KeyEdit {
 
 #[async_trait(?Send)]
 impl AdminChange for EditKey {
-    /// Moves no money, but its row must be locked in the order of all rows.
+    /// Moves no money. The key's row is locked here so that all rows are locked in the same order.
     fn accounts(&self) -> AccountIds<'_> {
         AccountIds::key(&self.key_id)
     }

@@ -1,5 +1,5 @@
-//! What the admin API writes and reads. Every write goes through [`write`]: the change, its event in the trail and the reply that a
-//! repeated idempotency key gets are one transaction. One file for each kind of object.
+//! The reads and writes of the admin API. Every write is applied by [`write`]: the change, its event in the trail and the reply for requests that
+//! repeat the idempotency key are one transaction. Each kind of object has its own file.
 
 mod admins;
 mod alerts;

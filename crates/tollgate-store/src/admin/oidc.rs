@@ -1,4 +1,5 @@
-//! Sign-in by an OpenID provider: which admin, user and key an account there is. It is known by issuer and subject, never by a name.
+//! Sign-in by an OpenID provider: finds or creates the admin, user and key of an account. Accounts are identified by issuer and subject, never by a
+//! name.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -43,29 +44,29 @@ const ADMIN_OF_SESSION: Sql = Sql::both("SELECT admin_id FROM admin_sessions WHE
 pub struct OidcIdentity {
     /// The provider's issuer URL.
     pub issuer: String,
-    /// The account's `sub`, which the provider gives to nobody else.
+    /// The account's `sub`, which the provider assigns to no other account.
     pub subject: String,
 }
 
-/// Which user an account is that has not signed in before.
+/// How an account that signs in for the first time is mapped to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OidcUsers {
-    /// A new one.
+    /// To a new user.
     Create,
-    /// The one with the account's name, if no other account is.
+    /// To the user with the account's name, if no other account is mapped to it.
     Match,
 }
 
-/// A session's admin has signed in again.
+/// The admin of a session has signed in again.
 #[derive(Debug, Clone)]
 pub struct OidcRefresh {
     /// The account.
     pub identity: OidcIdentity,
     /// SHA-256 of the sign-in's nonce, in hex.
     pub nonce_hash: String,
-    /// When the provider asked for the password.
+    /// When the user last entered the password at the provider.
     pub authenticated_at: Millis,
-    /// The attempt that is no failure.
+    /// The attempt to remove from the failed ones.
     pub attempt: SignInAttempt,
     /// Now.
     pub now: Millis,
@@ -73,8 +74,8 @@ pub struct OidcRefresh {
 
 /// Sign-in by an OpenID provider.
 impl Store {
-    /// The admin that an account is, with this role from now on: created at its first sign-in. A name that is taken and a disabled admin
-    /// are [`AdminRejection::Conflict`].
+    /// Finds the admin of an account and sets the admin's role; creates the admin at the first sign-in. If the name is taken or the admin is
+    /// disabled, the error is [`AdminRejection::Conflict`].
     pub async fn sign_in_oidc_admin(
         &self,
         request: &AdminRequest,
@@ -91,13 +92,13 @@ impl Store {
         self.admin_write(request, sign_in).await
     }
 
-    /// Ends the sessions of the admin that an account is: the provider gives it no role any more.
+    /// Ends the sessions of the admin of an account, because the provider assigns no role to the account any more.
     pub async fn end_oidc_sessions(&self, identity: OidcIdentity) -> Result<(), StoreError> {
         self.write(EndSessions(identity)).await
     }
 
-    /// Allows a session to touch money and secrets until five minutes after the provider asked for the password. False, and nothing is
-    /// changed, if the session is not of the admin that the account is, or the nonce was used before.
+    /// Makes a session fresh, for money and secrets, until five minutes after the password was entered at the provider. Returns false, and changes
+    /// nothing, if the session is not of the account's admin, or the nonce was used before.
     pub async fn refresh_oidc_session(
         &self,
         session_id: &str,
@@ -111,8 +112,8 @@ impl Store {
         .await
     }
 
-    /// The user that an account is: created or found by its name at its first sign-in. [`AdminRejection::NotFound`] if there is no user
-    /// of that name; a name that is taken and a disabled user are [`AdminRejection::Conflict`].
+    /// Finds the user of an account; at the first sign-in, the user is created or found by its name. [`AdminRejection::NotFound`] if there is no user
+    /// of that name; [`AdminRejection::Conflict`] if the name is taken or the user is disabled.
     pub async fn sign_in_oidc_user(
         &self,
         request: &AdminRequest,
@@ -132,7 +133,7 @@ impl Store {
         self.admin_write(request, sign_in).await
     }
 
-    /// The key with which the user of an account uses the portal: `new` if it has none yet, or that was revoked or has expired.
+    /// The key with which the user of an account uses the portal. It is `new` if there is none yet, or if the last one was revoked or has expired.
     pub async fn oidc_portal_key(
         &self,
         request: &AdminRequest,
@@ -149,7 +150,7 @@ impl Store {
     }
 }
 
-/// What is known of an account.
+/// The admin, user and key of an account.
 struct Links {
     admin_id: Option<String>,
     user_id: Option<String>,
@@ -182,7 +183,7 @@ fn name_taken(what: &str, name: &str) -> Applied {
     AdminRejection::conflict("name_taken", Some("name"), message).into()
 }
 
-/// An object of the trail with the account that it is.
+/// Adds the account to an object of the trail.
 fn with_identity(mut object: Value, identity: &OidcIdentity) -> Value {
     object["oidc"] = json!({ "issuer": identity.issuer, "subject": identity.subject });
     object
@@ -190,7 +191,7 @@ fn with_identity(mut object: Value, identity: &OidcIdentity) -> Value {
 
 struct SignInAdmin {
     identity: OidcIdentity,
-    /// Of an admin who is created.
+    /// The id of an admin who is created.
     new_id: String,
     name: String,
     role: String,
@@ -254,7 +255,7 @@ impl AdminChange for SignInAdmin {
             Some(id) => batch.first(&ADMIN_BY_ID, args![&id]).await?,
             None => None,
         };
-        // An admin who was deleted is created anew: who must not come back is disabled, or loses the role at the provider.
+        // If the admin was deleted, a new one is created: to keep a person out, disable the admin or remove the role at the provider.
         let Some(mut row) = row else {
             return self.create(request, batch).await;
         };
@@ -301,7 +302,7 @@ impl Write for RefreshSession {
         if admin_id.is_none() || owner != admin_id {
             return Ok(false);
         }
-        // A commit whose answer was lost has used the nonce itself.
+        // If the reply to a commit was lost, this write itself has used the nonce.
         let used = use_nonce(batch, &sign_in.nonce_hash, sign_in.now).await?;
         if used.is_err() && !batch.commit_in_doubt {
             return Ok(false);
@@ -338,7 +339,7 @@ impl SignInUser {
         if user.disabled_at.is_some() {
             return Ok(disabled("user"));
         }
-        // Another account of the same name is another person.
+        // Another account with the same name belongs to another person.
         if batch.first(&LINKED_USER, args![&user.id]).await?.is_some() {
             return Ok(name_taken("a user", name));
         }

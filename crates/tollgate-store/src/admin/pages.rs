@@ -1,8 +1,8 @@
-//! Positions in lists that are read page by page, newest first.
+//! Positions in lists that are read one page at a time, newest first.
 
 use tollgate_core::Millis;
 
-/// Where the next page of a list begins: after the row of this time and id.
+/// The position after which the next page of a list begins: the time and id of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageStart {
     /// The row's time.
@@ -11,10 +11,10 @@ pub struct PageStart {
     pub id: String,
 }
 
-/// The values of `at` and `id` with which a list, newest first, begins before every row.
+/// Values of `at` and `id` that precede every row of a list, newest first.
 const FIRST_PAGE: (i64, &str) = (i64::MAX, "~");
 
-/// The position of a page as parameters.
+/// The position of a page as parameters of a statement.
 pub(crate) fn page_args(after: Option<&PageStart>) -> (i64, &str) {
     after.map_or(FIRST_PAGE, |after| (after.at, after.id.as_str()))
 }

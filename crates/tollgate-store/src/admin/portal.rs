@@ -1,4 +1,4 @@
-//! What users do themselves in the portal: sign in with an API key, and create keys with at most the limits of their own.
+//! Writes of users in the portal: signing in with an API key, and creating keys with at most the limits of their own.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ pub struct PortalSession {
     pub last_seen_at: Millis,
 }
 
-/// A session of the portal to begin.
+/// A new session of the portal.
 #[derive(Debug, Clone)]
 pub struct NewPortalSession {
     /// SHA-256 of its secret, in hex.
@@ -51,9 +51,9 @@ pub struct NewPortalSession {
     pub key_id: String,
     /// The key's user.
     pub user_id: String,
-    /// The attempt that is no failure.
+    /// The attempt to remove from the failed ones.
     pub attempt: SignInAttempt,
-    /// Of a sign-in by an OpenID provider: the hash of its nonce, which is good for one.
+    /// For a sign-in by an OpenID provider: the hash of its nonce, which can be used once.
     pub nonce_hash: Option<String>,
 }
 
@@ -92,13 +92,13 @@ impl Store {
         self.admin_write(request, EndSession { id }).await
     }
 
-    /// Notes that a session of the portal was used, without waiting for it.
+    /// Records that a session of the portal was used, without waiting for the write.
     pub fn note_portal_session_use(&self, id: &str, now: Millis) {
         let id = id.to_owned();
         self.writer.write_detached(NoteSessionUse { id, now });
     }
 
-    /// Creates a key for the user of another key, the parent. If that has a quota, the new key's is taken off it.
+    /// Creates a key for the user of another key, the parent. If the parent has a quota, the new key's quota is deducted from it.
     pub async fn create_own_key(
         &self,
         request: &AdminRequest,
@@ -113,7 +113,7 @@ impl Store {
         self.admin_write(request, create).await
     }
 
-    /// The key with which the user created a key; `None` if an operator did, or there is no such key.
+    /// The key with which the user created a key; `None` if an operator created it, or there is no such key.
     pub async fn parent_key_id(&self, key_id: &str) -> Result<Option<String>, StoreError> {
         let parent = self
             .first(&PARENT, args![key_id], |row| row.text(0))
@@ -198,7 +198,7 @@ struct CreateOwnKey {
 }
 
 impl CreateOwnKey {
-    /// Takes the new key's quota off its parent's, if that has one.
+    /// Deducts the new key's quota from that of its parent, if the parent has one.
     async fn take_quota(
         &self,
         request: &AdminRequest,

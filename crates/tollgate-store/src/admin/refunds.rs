@@ -19,7 +19,7 @@ use crate::writer::batch::Batch;
 pub use crate::ledger::refunds::ChargeRecord;
 
 impl ChargeRecord {
-    /// As the admin API shows it; `unit` is what `units` counts.
+    /// The charge as a JSON object of the admin API; `unit` is the unit of `units`.
     pub fn to_admin_json(&self, unit: Option<&str>) -> Value {
         let settled = self.settled.unwrap_or(Amount::ZERO);
         let released = self
@@ -40,29 +40,29 @@ impl ChargeRecord {
 /// A refund to make.
 #[derive(Debug, Clone)]
 pub struct NewRefund {
-    /// More than 0; `None` for all that is left.
+    /// The amount, more than 0; `None` refunds all that is left.
     pub amount: Option<Amount>,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What the charge's units count, for the reply.
+    /// The unit of the charge, for the reply.
     pub unit: Option<&'static str>,
 }
 
 /// Charges and refunds.
 impl Store {
-    /// What a task was charged, whoever it belongs to; `None` if there is no such task.
+    /// The charge of a task of any user; `None` if there is no such task.
     pub async fn task_charge(&self, task_id: &str) -> Result<Option<ChargeRecord>, StoreError> {
         self.first(&READ_CHARGE, args![task_id], ChargeRecord::of_task)
             .await
     }
 
-    /// What a chat was charged, whoever it belongs to; `None` if there is no such chat.
+    /// The charge of a chat of any user; `None` if there is no such chat.
     pub async fn chat_charge(&self, chat_id: &str) -> Result<Option<ChargeRecord>, StoreError> {
         self.first(&READ_CHAT_CHARGE, args![chat_id], ChargeRecord::of_chat)
             .await
     }
 
-    /// Gives back a part of what a task settled, or all of it. `charge` is the task's, as it was read.
+    /// Refunds a part of what a task settled, or all of it. `charge` is the task's charge as it was read.
     pub async fn admin_refund_task(
         &self,
         request: &AdminRequest,
@@ -77,7 +77,7 @@ impl Store {
         self.admin_write(request, refund).await
     }
 
-    /// Gives back a part of what a chat settled, or all of it. `charge` is the chat's, as it was read.
+    /// Refunds a part of what a chat settled, or all of it. `charge` is the chat's charge as it was read.
     pub async fn admin_refund_chat(
         &self,
         request: &AdminRequest,
@@ -94,7 +94,7 @@ impl Store {
 }
 
 struct RefundCharge {
-    /// As it was before; the batch reads it again.
+    /// The charge as it was read before; the batch reads it again.
     charge: ChargeRecord,
     is_chat: bool,
     new: NewRefund,

@@ -1,28 +1,28 @@
-//! Who makes an admin write.
+//! The author of an admin write.
 
 use tollgate_core::Millis;
 
-/// Who makes an admin write, and for which request.
+/// The author of an admin write, and the request that caused it.
 #[derive(Debug, Clone)]
 pub struct AdminRequest {
     /// `owner`, `cli`, or the name of the admin or token.
     pub actor: String,
-    /// The token's id, if a token makes it.
+    /// The id of the token, if the caller used one.
     pub token_id: Option<String>,
-    /// The address that the request came from.
+    /// The address of the client.
     pub address: Option<String>,
     /// The request's id.
     pub request_id: Option<String>,
-    /// Why, in the caller's words.
+    /// The caller's reason.
     pub reason: Option<String>,
-    /// Of a request with an `Idempotency-Key`.
+    /// The idempotency key, if the request has an `Idempotency-Key`.
     pub idempotency: Option<AdminIdempotency>,
     /// Now.
     pub now: Millis,
 }
 
 impl AdminRequest {
-    /// A command on the machine of the gateway.
+    /// A command that is run on the gateway's machine.
     pub fn cli(now: Millis) -> Self {
         Self {
             actor: "cli".to_owned(),
@@ -36,10 +36,10 @@ impl AdminRequest {
     }
 }
 
-/// An idempotency key; it belongs to one caller and path.
+/// An idempotency key; it applies to one caller and path.
 #[derive(Debug, Clone)]
 pub struct AdminIdempotency {
-    /// Identifies the caller: an id, not a name that another may get.
+    /// Identifies the caller: an id, because names can be reused.
     pub caller: String,
     /// The request's path.
     pub path: String,

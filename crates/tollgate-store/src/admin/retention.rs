@@ -1,4 +1,4 @@
-//! Purging what the admin API needs only for a time.
+//! Purges data that the admin API needs only for a limited time.
 
 use tollgate_core::Millis;
 use tollgate_core::clock::DAY;
@@ -7,7 +7,7 @@ use super::sessions::MAX_AGE;
 use crate::db::{DbError, Sql, args};
 use crate::writer::batch::Batch;
 
-/// How long an idempotency key is remembered.
+/// How long an idempotency key is stored.
 const WRITE_TTL: Millis = DAY;
 
 const DELETE_ADMIN_WRITES: Sql = Sql::both("DELETE FROM admin_writes WHERE created_at <= $1");

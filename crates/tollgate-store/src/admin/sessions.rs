@@ -1,4 +1,4 @@
-//! Sessions of the console: sign-in, sign-out, and how often a sign-in may fail.
+//! Sessions of the console: sign-in, sign-out, and the limits on failed sign-ins.
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -57,7 +57,7 @@ const DELETE_FAILURE: Sql =
 pub(super) const MAX_IDLE: Millis = 12 * HOUR;
 /// A session ends this long after the sign-in.
 pub(super) const MAX_AGE: Millis = 7 * DAY;
-/// How long after the password was entered money and secrets may be touched.
+/// How long after the password was entered the session may access money and secrets.
 pub(super) const FRESH: Millis = 5 * MINUTE;
 /// Failed sign-ins are counted over this time.
 const FAILURE_WINDOW: Millis = 15 * MINUTE;
@@ -69,13 +69,13 @@ const FIRST_ROLE: &str = "owner";
 pub struct Session {
     /// `ses_` and 16 random characters; not the secret.
     pub id: String,
-    /// Where the sign-in came from.
+    /// The address of the client that signed in.
     pub address: String,
     /// When it began.
     pub created_at: Millis,
     /// When it was used last, to a minute.
     pub last_seen_at: Millis,
-    /// Until when money and secrets may be touched.
+    /// Until when the session may access money and secrets.
     pub fresh_until: Millis,
     /// The id of its admin.
     pub admin_id: String,
@@ -86,7 +86,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// As the admin API lists it.
+    /// The session as a JSON object in the list of the admin API.
     pub fn to_json(&self, current: Option<&str>) -> serde_json::Value {
         json!({
             "id": self.id,
@@ -98,28 +98,28 @@ impl Session {
     }
 }
 
-/// A session to begin.
+/// A new session.
 #[derive(Debug, Clone)]
 pub struct NewSession {
     /// SHA-256 of its secret, in hex.
     pub hash: String,
-    /// Where the sign-in comes from.
+    /// The address of the client that signs in.
     pub address: String,
-    /// Who signs in.
+    /// The admin who signs in, and how.
     pub sign_in: SignIn,
-    /// The attempt that is no failure, if it was counted as one.
+    /// The attempt to remove from the failed ones, if one was counted.
     pub attempt: Option<SignInAttempt>,
 }
 
-/// How somebody signs in.
+/// How an admin signs in.
 #[derive(Debug, Clone)]
 pub enum SignIn {
-    /// With a password, which was right.
+    /// With a password, which was verified.
     Password {
         /// The admin's id.
         admin_id: String,
     },
-    /// With a one-time link, which is used up, and a new password.
+    /// With a one-time link, which is used up by this, and a new password.
     Link {
         /// SHA-256 of the link's code, in hex.
         hash: String,
@@ -132,9 +132,9 @@ pub enum SignIn {
     Oidc {
         /// The admin's id.
         admin_id: String,
-        /// SHA-256 of the sign-in's nonce, in hex: it is good for one session.
+        /// SHA-256 of the sign-in's nonce, in hex: it can be used for one session.
         nonce_hash: String,
-        /// When the provider last asked for the password; `None` if it does not say.
+        /// When the password was last entered at the provider; `None` if the provider does not report it.
         authenticated_at: Option<Millis>,
     },
 }
@@ -144,16 +144,16 @@ pub enum SignIn {
 pub struct SignInAttempt {
     id: String,
     at: Millis,
-    /// What was counted, with its limit.
+    /// The subjects that were counted, each with its limit.
     subjects: Vec<(String, i64)>,
 }
 
 /// The result of counting a sign-in attempt.
 #[derive(Debug, Clone)]
 pub enum SignInFailures {
-    /// It may go on.
+    /// The sign-in may continue.
     Allowed(SignInAttempt),
-    /// There were too many failures.
+    /// Too many sign-ins have failed.
     Throttled {
         /// Seconds until another attempt is allowed.
         retry_after_s: u32,
@@ -162,8 +162,8 @@ pub enum SignInFailures {
 
 /// Sessions.
 impl Store {
-    /// Counts an attempt to sign in as `subjects` (each with the failures that it may have in 15 minutes) as failed, until
-    /// [`Store::begin_session`] or [`Store::refresh_session`] takes it back. Throttled attempts are not counted.
+    /// Counts a sign-in attempt of `subjects` (each with the number of failures allowed in 15 minutes) as failed, until [`Store::begin_session`] or
+    /// [`Store::refresh_session`] removes it. Throttled attempts are not counted.
     pub async fn begin_sign_in(
         &self,
         subjects: Vec<(String, i64)>,
@@ -178,7 +178,7 @@ impl Store {
         self.write(CountAttempt(attempt)).await
     }
 
-    /// Begins a session. Bad links are [`AdminRejection::NotFound`].
+    /// Begins a session. If the link is invalid, the error is [`AdminRejection::NotFound`].
     pub async fn begin_session(&self, request: &AdminRequest, new: NewSession) -> AdminResult {
         let begin = BeginSession {
             id: id::short_id("ses_"),
@@ -194,7 +194,7 @@ impl Store {
             .await
     }
 
-    /// Allows a session to touch money and secrets for five minutes; the password was right.
+    /// Makes a session fresh, for money and secrets, for five minutes; the caller has verified the password.
     pub async fn refresh_session(
         &self,
         id: &str,
@@ -229,7 +229,7 @@ impl Store {
             .collect::<Result<_, _>>()?)
     }
 
-    /// Notes that a session was used, without waiting for it.
+    /// Records that a session was used, without waiting for the write.
     pub fn note_session_use(&self, id: &str, now: Millis) {
         let id = id.to_owned();
         self.writer.write_detached(NoteSessionUse { id, now });
@@ -274,13 +274,13 @@ pub(super) fn delete_attempt(
 
 struct BeginSession {
     id: String,
-    /// Of the first admin.
+    /// The id of the first admin.
     admin_id: String,
     new: NewSession,
 }
 
 impl BeginSession {
-    /// The admin who signs in, with the new password stored. `Err` if that is not possible.
+    /// The admin who signs in, after the new password was stored. `Err` if that is not possible.
     async fn admin(
         &self,
         request: &AdminRequest,

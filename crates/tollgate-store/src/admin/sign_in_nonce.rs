@@ -1,4 +1,4 @@
-//! Nonces of sign-ins by an OpenID provider: each counts once.
+//! Nonces of sign-ins by an OpenID provider: each can be used once.
 
 use tollgate_core::Millis;
 
@@ -9,7 +9,7 @@ use crate::writer::batch::Batch;
 const INSERT_SIGN_IN: Sql =
     Sql::both("INSERT INTO oidc_sign_ins (nonce_hash, at) VALUES ($1, $2) ON CONFLICT DO NOTHING");
 
-/// Notes that the sign-in with this nonce has succeeded. A second one is an error.
+/// Records that the sign-in with this nonce has succeeded. Using a nonce again is an error.
 pub(super) async fn use_nonce(
     batch: &mut Batch<'_, '_>,
     nonce_hash: &str,

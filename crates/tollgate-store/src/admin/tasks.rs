@@ -1,4 +1,4 @@
-//! Tasks as the admin API lists and shows them, cancels them, and sends their webhooks again.
+//! Tasks in the admin API: list, show, cancel, send the webhook again.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use crate::webhooks::WebhookState;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write as _};
 
-/// Tasks with their last attempt, whose channel and provider job are shown.
+/// Selects tasks with the channel and the provider job id of their last attempt.
 macro_rules! select_tasks {
     () => {
         "SELECT t.id, t.kind, t.model, CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END, t.user_id, t.key_id, a.channel, a.ticket, t.error_code, c.held, t.cost, t.refunded, \
@@ -47,12 +47,12 @@ const LIST_TASKS: Sql = Sql::per_database(
     list_tasks!(sqlite, one_of!(sqlite "t.user_id" "$3"), ""),
     list_tasks!(postgres, one_of!(postgres "t.user_id" "$3"), ""),
 );
-/// The same of one user, whose tasks have an index in the order of the list.
+/// As `LIST_TASKS`, for one user: the tasks of a user have an index in the order of the list.
 const LIST_TASKS_OF_USER: Sql = Sql::per_database(
     list_tasks!(sqlite, "t.user_id = $3", ""),
     list_tasks!(postgres, "t.user_id = $3", ""),
 );
-/// The same by way of the provider's names for jobs, which few tasks share.
+/// As `LIST_TASKS`, searching by provider job ids, which few tasks share.
 const LIST_TASKS_OF_JOBS: Sql = Sql::per_database(
     list_tasks!(
         sqlite,
@@ -77,13 +77,13 @@ const POLLED_AT: Sql = Sql::both(
 const TASK_OF_PROVIDER_JOB: Sql =
     Sql::both("SELECT task_id FROM attempts WHERE ticket = $1 ORDER BY task_id DESC LIMIT 1");
 const WEBHOOK: Sql = Sql::both("SELECT state FROM callbacks WHERE task_id = $1");
-// `first_at` stays: how long a webhook is retried counts from the task's end.
+// `first_at` is not changed: the time for which a webhook is retried counts from the task's end.
 const RESEND_WEBHOOK: Sql = Sql::both(
     "UPDATE callbacks SET state = 'waiting', owner = NULL, due_at = $1, ended_at = NULL WHERE task_id = $2",
 );
 const TASK_ENDED_AT: Sql = Sql::both("SELECT ended_at FROM tasks WHERE id = $1");
 
-/// Which tasks to list.
+/// Filters of the list of tasks.
 #[derive(Debug, Clone, Default)]
 pub struct TaskFilter {
     /// Only tasks submitted from this time on.
@@ -104,14 +104,14 @@ pub struct TaskFilter {
     pub states: Option<Vec<TaskState>>,
     /// Only failed with one of these codes.
     pub error_codes: Option<Vec<String>>,
-    /// Only tasks to whose last attempt the provider gave one of these names.
+    /// Only tasks whose last attempt has one of these provider job ids.
     pub provider_job_ids: Option<Vec<String>>,
 }
 
 /// A task in a list.
 #[derive(Debug, Clone)]
 pub struct TaskItem {
-    /// Its id, which is its place in the list.
+    /// Its id, which is also its position in the list.
     pub id: String,
     /// Whether it has ended.
     is_final: bool,
@@ -119,7 +119,7 @@ pub struct TaskItem {
 }
 
 impl TaskItem {
-    /// As the admin API shows it.
+    /// The task as a JSON object of the admin API.
     pub fn into_json(self) -> Value {
         self.value
     }
@@ -161,7 +161,7 @@ impl TaskItem {
 /// An attempt of a task on a channel.
 #[derive(Debug, Clone)]
 pub struct AttemptRecord {
-    /// From 1.
+    /// Its number, from 1.
     pub number: i64,
     /// When it began.
     pub started_at: Millis,
@@ -173,7 +173,7 @@ pub struct AttemptRecord {
 }
 
 impl AttemptRecord {
-    /// As the admin API shows it.
+    /// The attempt as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         self.value.clone()
     }
@@ -204,14 +204,14 @@ impl AttemptRecord {
     }
 }
 
-/// What a task's page shows beside its record.
+/// The details of a task beside its record.
 #[derive(Debug, Clone)]
 pub struct TaskDetails {
-    /// The members that the list shows.
+    /// The members that the list of tasks shows.
     pub item: Value,
     /// Its attempts, the oldest first.
     pub attempts: Vec<AttemptRecord>,
-    /// When its provider last told its progress.
+    /// When its provider last reported progress.
     pub polled_at: Option<Millis>,
     /// Its ledger entries, the oldest first.
     pub entries: Vec<Entry>,
@@ -246,7 +246,7 @@ impl Store {
         Ok(items)
     }
 
-    /// Those with ids of these times.
+    /// The tasks with ids from these times.
     async fn list_tasks_between(
         &self,
         source: Source,
@@ -320,7 +320,7 @@ impl Store {
             .collect::<Result<_, _>>()?)
     }
 
-    /// What the page of a task shows. `None` if there is no such task.
+    /// The details of a task. `None` if there is no such task.
     pub async fn admin_task_details(
         &self,
         task_id: &str,
@@ -341,13 +341,13 @@ impl Store {
         }))
     }
 
-    /// The newest task to which a provider gave this name.
+    /// The newest task with this provider job id.
     pub async fn task_of_provider_job(&self, job: &str) -> Result<Option<String>, StoreError> {
         self.first(&TASK_OF_PROVIDER_JOB, args![job], |row| row.text(0))
             .await
     }
 
-    /// Cancels a task for its user. The reply has no object.
+    /// Cancels a task on behalf of its user. The reply has no object.
     pub async fn admin_cancel_task(&self, request: &AdminRequest, task: &Task) -> AdminResult {
         let cancel = CancelTask(EndByForce::cancel(
             task,
@@ -357,7 +357,7 @@ impl Store {
         self.admin_write(request, cancel).await
     }
 
-    /// Delivers the webhook of an ended task once more, whether it was delivered or not. The reply has no object.
+    /// Delivers the webhook of an ended task again, whether or not it was delivered. The reply has no object.
     pub async fn admin_resend_webhook(&self, request: &AdminRequest, task: &Task) -> AdminResult {
         let resend = ResendWebhook {
             task_id: task.id.clone(),

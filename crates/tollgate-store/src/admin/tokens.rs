@@ -38,9 +38,9 @@ const SET_LAST_USED: Sql = Sql::both("UPDATE admin_tokens SET last_used_at = $1 
 pub struct AdminToken {
     /// `tok_` and 16 random characters.
     pub id: String,
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// What it may do.
+    /// The names of its scopes.
     pub scopes: Vec<String>,
     /// Its first characters.
     pub hint: String,
@@ -59,9 +59,9 @@ pub struct AdminToken {
 pub struct NewAdminToken {
     /// `tok_` and 16 random characters.
     pub id: String,
-    /// For people.
+    /// A name for people.
     pub name: String,
-    /// What it may do.
+    /// The names of its scopes.
     pub scopes: Vec<String>,
     /// SHA-256 of the token, in hex.
     pub hash: String,
@@ -72,7 +72,7 @@ pub struct NewAdminToken {
 }
 
 impl AdminToken {
-    /// As the admin API shows it.
+    /// The token as a JSON object of the admin API.
     pub fn to_json(&self) -> Value {
         json!({
             "id": self.id,
@@ -133,7 +133,7 @@ impl Store {
         Ok(rows.iter_mut().map(read_token).collect::<Result<_, _>>()?)
     }
 
-    /// Notes that a token was used, without waiting for it.
+    /// Records that a token was used, without waiting for the write.
     pub fn note_admin_token_use(&self, id: &str, now: Millis) {
         let id = id.to_owned();
         self.writer.write_detached(NoteTokenUse { id, now });

@@ -1,4 +1,4 @@
-//! Users as the admin API edits them: create, change, credit, list.
+//! Users in the admin API: create, change, credit, list.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ const LIST_USERS: Sql = Sql::per_database(list_users!(sqlite), list_users!(postg
 pub struct NewUser {
     /// Unique.
     pub name: String,
-    /// Whether the balance is no limit.
+    /// Whether the balance does not limit spending.
     pub unlimited: bool,
     /// The opening balance.
     pub opening: Amount,
@@ -57,12 +57,12 @@ pub struct NewUser {
     pub rates: RateLimits,
 }
 
-/// Changes of a user; `None` changes nothing, `Some(None)` takes a limit away.
+/// Changes of a user; `None` changes nothing, `Some(None)` removes a limit.
 #[derive(Debug, Clone, Default)]
 pub struct UserPatch {
     /// A new name.
     pub name: Option<String>,
-    /// Whether the balance is no limit.
+    /// Whether the balance does not limit spending.
     pub unlimited: Option<bool>,
     /// POST requests in a sliding minute.
     pub rpm: Option<Option<u32>>,
@@ -74,17 +74,17 @@ pub struct UserPatch {
     pub disabled: Option<bool>,
 }
 
-/// Which users to list.
+/// Filters of the list of users.
 #[derive(Debug, Clone, Default)]
 pub struct UserFilter {
     /// Only those with these names.
     pub names: Option<Vec<String>>,
-    /// Only disabled ones, or only others.
+    /// Whether to list only disabled users, or only others.
     pub disabled: Option<bool>,
 }
 
 impl User {
-    /// As the admin API shows it.
+    /// The user as a JSON object of the admin API.
     pub fn to_admin_json(&self) -> Value {
         json!({
             "id": self.id,
@@ -102,7 +102,7 @@ impl User {
         })
     }
 
-    /// As the trail shows it: without money, whose movements are in the books.
+    /// The user as a JSON object of the trail: without money, whose movements are in the ledger.
     pub(super) fn to_trail_json(&self) -> Value {
         let mut object = self.to_admin_json();
         if let Some(members) = object.as_object_mut() {
@@ -143,7 +143,7 @@ impl Store {
         self.admin_write(request, update).await
     }
 
-    /// Adds to a user's balance or, if the amount is negative, takes from it what is not held.
+    /// Adds to a user's balance or, if the amount is negative, deducts from the part that is not held.
     pub async fn admin_credit_user(
         &self,
         request: &AdminRequest,
@@ -177,7 +177,7 @@ impl Store {
     }
 }
 
-/// The user as this batch has it; `None` if there is none.
+/// The user in this batch; `None` if there is none.
 pub(super) async fn find_user(
     batch: &mut Batch<'_, '_>,
     user_id: &str,
@@ -186,7 +186,7 @@ pub(super) async fn find_user(
         return Ok(None);
     };
     let mut user = read_user(&mut row)?;
-    // The batch writes its movements of money at its end.
+    // The batch writes its movements of money only at its end.
     let [balance, held, used] = batch.balances.moved_of_user(user_id);
     user.balance += balance;
     user.held += held;
@@ -201,7 +201,7 @@ fn name_taken(name: &str) -> Applied {
 
 pub(super) struct CreateUser {
     pub(super) user: User,
-    /// Of the ledger entry of the opening balance.
+    /// The reference of the ledger entry for the opening balance.
     reference: String,
 }
 
@@ -300,7 +300,7 @@ impl UserPatch {
 
 #[async_trait(?Send)]
 impl AdminChange for UpdateUser {
-    /// Moves no money, but its row must be locked in the order of all rows.
+    /// Moves no money. The user's row is locked here so that all rows are locked in the same order.
     fn accounts(&self) -> AccountIds<'_> {
         AccountIds::user(&self.user_id)
     }

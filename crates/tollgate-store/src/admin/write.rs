@@ -1,4 +1,4 @@
-//! Admin writes: in one transaction the change, its event, and the reply for repeats of its idempotency key.
+//! Admin writes: one transaction contains the change, its event, and the stored reply for requests that repeat its idempotency key.
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub struct AdminReply {
     pub body: Value,
     /// The object's version, if it has one.
     pub version: Option<i64>,
-    /// Whether an earlier request with the same idempotency key got this reply.
+    /// Whether this is the stored reply to an earlier request with the same idempotency key.
     pub is_replay: bool,
 }
 
@@ -51,25 +51,25 @@ impl AdminReply {
 pub enum AdminRejection {
     /// The object does not exist.
     NotFound,
-    /// The object has another version than the request was made for.
+    /// The object has another version than the request names.
     Stale {
-        /// The object as it is.
+        /// The object in its current state.
         current: Value,
         /// Its version.
         version: i64,
     },
     /// The idempotency key was used with another body.
     IdempotencyKeyReused,
-    /// A member of the request is not possible for the object as it is.
+    /// A member of the request is invalid for the object in its current state.
     Invalid {
         /// The member.
         field: &'static str,
         /// What is allowed.
         message: String,
     },
-    /// The state of the object does not allow it.
+    /// The state of the object does not allow the change.
     Conflict {
-        /// A word for programs, such as `name_taken`.
+        /// A code for programs, such as `name_taken`.
         code: &'static str,
         /// The member that conflicts, if one does.
         field: Option<&'static str>,
@@ -95,24 +95,24 @@ impl AdminRejection {
 /// What an admin write returns.
 pub type AdminResult = Result<Result<AdminReply, AdminRejection>, StoreError>;
 
-/// A change that was applied within a batch, with what the trail says of it.
+/// A change that was applied within a batch, with its entry in the trail.
 pub(crate) struct Change {
     /// `noun.verb`.
     pub(crate) action: &'static str,
     pub(crate) object_type: &'static str,
     /// The object's id, or its name if it has none.
     pub(crate) object_id: String,
-    /// The object without money and secrets, `None` if it did not exist.
+    /// The object without money and secrets; `None` if it did not exist.
     pub(crate) before: Option<Value>,
-    /// `None` if it no longer exists.
+    /// The object after the change; `None` if it no longer exists.
     pub(crate) after: Option<Value>,
     pub(crate) reply: AdminReply,
 }
 
-/// What became of a change.
+/// The outcome of applying a change.
 pub(crate) enum Applied {
     Changed(Change),
-    /// Nothing had to be changed: no event.
+    /// Nothing had to be changed, so no event is written.
     Unchanged(AdminReply),
     /// Nothing was written.
     Rejected(AdminRejection),
@@ -124,7 +124,7 @@ impl From<AdminRejection> for Applied {
     }
 }
 
-/// One kind of admin write. It is applied again if its batch failed, so it keeps its arguments.
+/// A kind of admin write. It is applied again if its batch failed, so it keeps its arguments.
 #[async_trait(?Send)]
 pub(crate) trait AdminChange: Send + 'static {
     /// As [`Write::accounts`].
@@ -132,7 +132,7 @@ pub(crate) trait AdminChange: Send + 'static {
         AccountIds::default()
     }
 
-    /// Applies it. If it returns a rejection, it has written nothing.
+    /// Applies the change. If this returns a rejection, it has written nothing.
     async fn apply(
         &self,
         request: &AdminRequest,
@@ -145,7 +145,7 @@ pub(crate) trait AdminChange: Send + 'static {
 
 /// Admin writes.
 impl Store {
-    /// Applies a change with its event and, for a request with an idempotency key, the reply of its repeats.
+    /// Applies a change with its event and, if the request has an idempotency key, stores the reply for repeated requests.
     pub(crate) async fn admin_write<C: AdminChange>(
         &self,
         request: &AdminRequest,
@@ -157,7 +157,7 @@ impl Store {
             change,
         });
         let written = written.await;
-        // A refund changes what has ended.
+        // A refund changes an ended task or chat, which may be read from the replica.
         if let Some(replica) = &self.replica {
             replica.note_change();
         }
@@ -167,7 +167,7 @@ impl Store {
 
 struct AdminWrite<C> {
     request: AdminRequest,
-    /// Recognises this write if the answer to its commit was lost.
+    /// Identifies this write if the reply to its commit was lost.
     write_id: String,
     change: C,
 }
@@ -246,7 +246,7 @@ impl<C: AdminChange> AdminWrite<C> {
         )
     }
 
-    /// The reply of a record of this request, or of this write itself.
+    /// The reply in the record of an earlier request or of this write itself; a rejection if the record is of another request.
     fn replay(&self, mut record: Row) -> Result<Result<AdminReply, AdminRejection>, DbError> {
         let is_own = record.text(0)? == self.write_id;
         let fingerprint = record.text(1)?;

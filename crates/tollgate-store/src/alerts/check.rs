@@ -1,4 +1,4 @@
-//! Finds what alerts are about. Each kind is a query that returns the subjects for which it holds now.
+//! Checks the conditions of alerts. Each kind of alert is a query that returns the subjects for which it holds now.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use crate::tasks::queue_table::QueueSql;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// How long after an audit with violations its alert holds.
+/// How long an alert holds after an audit with violations.
 const AUDIT_WINDOW: Millis = DAY;
-/// How long after a webhook was given up the alert of its receiver holds.
+/// How long the alert for a receiver holds after a webhook was given up.
 const GIVEN_UP_WINDOW: Millis = HOUR;
-/// How long an open circuit that a node has noted counts.
+/// How long an open circuit counts after a node has recorded it.
 const CIRCUIT_WINDOW: Millis = 30 * SECOND;
-/// Subjects of one alert that are looked at, at most.
+/// The most subjects of one alert that are checked.
 const MAX_SUBJECTS: i64 = 1000;
 
 const LOW_BALANCE: Sql = Sql::both(
@@ -71,12 +71,12 @@ const NOTE_CIRCUIT: Sql = Sql::both(
 const FORGET_CIRCUITS: Sql =
     Sql::both("DELETE FROM open_circuits WHERE node = $1 AND seen_at < $2");
 
-/// A subject for which an alert holds, and what its message says of it.
+/// A subject for which an alert holds, and the data of its message.
 type Subject = (String, Value);
 
 /// Checking alerts.
 impl Store {
-    /// Notes the channels whose circuits are open on a node.
+    /// Records the channels whose circuits are open on a node.
     pub async fn note_open_circuits(
         &self,
         node: &str,
@@ -92,7 +92,7 @@ impl Store {
         .await
     }
 
-    /// Checks an alert: queues a message for each subject for which it did not hold before. Returns how many.
+    /// Checks an alert: queues a message for each subject for which it did not hold before. Returns the number of messages.
     pub async fn check_alert(&self, alert: &Alert, now: Millis) -> Result<usize, StoreError> {
         let active = self.alert_subjects(alert, now).await?;
         self.write(Fire {
@@ -118,7 +118,7 @@ impl Store {
                 self.query_slow(&OPEN_CIRCUITS, args).await
             }
             AlertKind::QueueAge => {
-                // A threshold in seconds; billionths of them in the amount.
+                // The threshold is in seconds; the amount contains billionths of them.
                 let seconds = threshold.nanos() / money::NANOS;
                 let args = args![now - seconds.saturating_mul(SECOND)];
                 let oldest = OLDEST_WAITING.on(self.queue_table().await?);
@@ -190,7 +190,7 @@ fn read_subject(alert: &Alert, row: &mut Row, now: Millis) -> Result<Option<Subj
     Ok(Some(subject))
 }
 
-/// A budget of which `part` is spent in the running period.
+/// Returns a budget of which at least `part` was spent in the current period.
 fn read_budget(part: Amount, row: &mut Row, now: Millis) -> Result<Option<Subject>, DbError> {
     let period = row.text(4)?;
     let period = BudgetPeriod::from_name(&period)
@@ -211,7 +211,7 @@ fn read_budget(part: Amount, row: &mut Row, now: Millis) -> Result<Option<Subjec
         "spent": amount_json(spent),
         "resets_at": time_json(period.end(now)),
     });
-    // Each period is another subject.
+    // The subject contains the period, so that the alert fires again in the next one.
     Ok(Some((format!("{budget_id}@{start}"), data)))
 }
 

@@ -1,4 +1,4 @@
-//! The messages of alerts: claimed, posted by the caller, recorded.
+//! The messages of alerts: the caller claims them, posts them and records the attempts.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Pauses between the attempts; after the last the message is given up.
+/// Pauses between attempts; after the last attempt the message is given up.
 const BACKOFF: [Millis; 6] = [
     5 * SECOND,
     30 * SECOND,
@@ -24,11 +24,11 @@ const BACKOFF: [Millis; 6] = [
     30 * MINUTE,
     60 * MINUTE,
 ];
-/// How long a claimed message is kept from other nodes: longer than a POST can take.
+/// How long a claimed message is leased, so that other nodes do not post it: longer than a POST can take.
 const LEASE: Millis = MINUTE;
-/// How long messages are listed.
+/// How long messages are kept for the list.
 const KEPT_FOR: Millis = 30 * DAY;
-/// Messages that are claimed at a time.
+/// Messages that one claim leases at most.
 const MAX_CLAIMED: i64 = 100;
 
 const DUE: Sql = Sql::both(
@@ -51,28 +51,28 @@ const DELETE_OLD: Sql = Sql::both("DELETE FROM alert_deliveries WHERE at <= $1")
 /// A message to post now.
 #[derive(Debug, Clone)]
 pub struct DueAlert {
-    /// `msg_` and 16 random characters: the same with every attempt.
+    /// `msg_` and 16 random characters: the same for every attempt.
     pub id: String,
-    /// JSON.
+    /// The body, as JSON.
     pub body: String,
-    /// Where to.
+    /// The URL that it is posted to.
     pub url: String,
-    /// Signs it.
+    /// The secret that signs it.
     pub secret: Secret,
     /// Attempts before this one.
     pub attempts: i64,
 }
 
-/// What became of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone)]
 pub struct AlertAttempt {
     /// The message.
     pub id: String,
-    /// From 1.
+    /// The number of the attempt, from 1.
     pub number: i64,
-    /// The receiver's status; `None` if it gave no response.
+    /// The status of the receiver's response; `None` if there was none.
     pub status: Option<u16>,
-    /// Why there is no status.
+    /// Why there was no response.
     pub error: Option<String>,
     /// How long it took, in milliseconds.
     pub ms: i64,
@@ -97,7 +97,7 @@ pub struct AlertDelivery {
 }
 
 impl AlertDelivery {
-    /// As the admin API shows it.
+    /// The message as a JSON object of the admin API.
     pub fn into_json(self) -> Value {
         self.value
     }
@@ -120,7 +120,7 @@ impl AlertDelivery {
 
 /// Messages of alerts.
 impl Store {
-    /// Claims the messages that are due, for a minute.
+    /// Claims messages that are due, for a minute.
     pub async fn claim_alerts(&self, now: Millis) -> Result<Vec<DueAlert>, StoreError> {
         if self.query(&IS_DUE, args![now]).await?.is_empty() {
             return Ok(Vec::new());
@@ -128,7 +128,7 @@ impl Store {
         self.write(Claim { now }).await
     }
 
-    /// Records an attempt: delivered, to be repeated later, or given up after the seventh.
+    /// Records an attempt: the message is delivered, will be retried later, or is given up after the seventh.
     pub async fn record_alert_attempt(&self, attempt: AlertAttempt) -> Result<(), StoreError> {
         self.write(attempt).await
     }
@@ -138,7 +138,7 @@ impl Store {
         message(alert, &json!({}), true, now)
     }
 
-    /// Lists a test message that was posted; it is not repeated.
+    /// Adds a test message that was posted to the list; it is not retried.
     pub async fn record_alert_test(
         &self,
         alert_id: &str,
@@ -187,7 +187,7 @@ impl Write for Claim {
                 url: row.text(3)?,
                 secret: Secret::new(row.text(4)?),
             };
-            // Another node may have claimed it meanwhile.
+            // Another node may have claimed it in between.
             let args = args![self.now + LEASE, &due.id, self.now];
             if batch.execute(&LEASE_DELIVERY, args).await? == 1 {
                 claimed.push(due);

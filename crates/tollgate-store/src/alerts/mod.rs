@@ -1,21 +1,21 @@
-//! Alerts: what an operator wants to hear of is checked every few seconds by one of the nodes. What begins to hold is recorded with the message to
-//! send, in one transaction; once it no longer holds, the alert is armed for it again.
+//! Alerts: one of the nodes checks every few seconds the conditions that operators want to be notified of. If a condition begins to hold, that is
+//! recorded together with the message to send, in one transaction; once it no longer holds, the alert can fire for it again.
 
 pub(crate) mod check;
 pub(crate) mod deliveries;
 
 use tollgate_core::{Amount, Millis};
 
-/// What an alert is about.
+/// The condition of an alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AlertKind {
     /// The balance of a limited user is below the threshold, an amount.
     LowBalance,
-    /// The threshold, a part of a budget, is spent.
+    /// The part of a budget in the threshold has been spent.
     Budget,
     /// The circuit of a channel is open on a node.
     CircuitOpen,
-    /// A task waits for longer than the threshold, in seconds.
+    /// A task has waited longer than the threshold, in seconds.
     QueueAge,
     /// An audit has found violations.
     AuditViolation,
@@ -61,16 +61,16 @@ impl AlertKind {
     }
 }
 
-/// Something that an operator wants to hear of.
+/// A condition that an operator wants to be notified of.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
     /// `alert_` and 16 random characters.
     pub id: String,
-    /// What it is about.
+    /// The condition.
     pub kind: AlertKind,
     /// An amount, a part (0 to 1), or seconds.
     pub threshold: Option<Amount>,
-    /// Where it is posted to.
+    /// The URL that messages are posted to.
     pub url: String,
     /// Whether it is checked.
     pub enabled: bool,

@@ -1,4 +1,4 @@
-//! Checks of budgets: what was spent is what usage has since the period began.
+//! Checks of budgets: the spent amount is equal to the usage since the period began.
 
 use super::check::Check;
 use crate::db::Sql;

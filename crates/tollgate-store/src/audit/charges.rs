@@ -1,4 +1,4 @@
-//! Checks of charges that SQL cannot do: rounding, checksums, and the files in a result.
+//! Checks of charges that need more than SQL: rounding, checksums, and the files in a result.
 
 use tollgate_core::{Amount, TaskKind};
 
@@ -58,7 +58,7 @@ pub(super) async fn check_amounts(
     }
 }
 
-/// Whether the numbers of a charge, open or closed, agree.
+/// Whether the numbers of a charge, open or closed, are consistent.
 fn amounts_agree(numbers: &[i64]) -> bool {
     let (opened, closed) = numbers.split_at(4.min(numbers.len()));
     let &[price, per, units, held] = opened else {
@@ -86,7 +86,7 @@ fn amounts_agree(numbers: &[i64]) -> bool {
     cost(units) == Some(held) && is_closed_correctly
 }
 
-/// Checks that a completed task is charged for exactly the files in its result; files beyond the order are free.
+/// Checks that a completed task is charged for exactly the files in its result; files beyond the ordered number are free.
 pub(super) async fn check_delivered_units(
     tx: &mut Tx<'_>,
     found: &mut Vec<AuditViolation>,

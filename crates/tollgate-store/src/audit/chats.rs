@@ -1,4 +1,4 @@
-//! Checks of chat requests: their ledger entries, amounts, checksums, and the nodes of the open ones.
+//! Checks of chat requests: their ledger entries, amounts and checksums, and the nodes of open ones.
 
 use super::check::{AuditViolation, Check, cells_to_text};
 use tollgate_core::Amount;
@@ -61,8 +61,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Checks that every hold, and every settlement with what was written off, is the sum of price × tokens, rounded half up once;
-/// and the checksum of every chat.
+/// Checks that every hold, and every settlement plus what was written off, is the sum of price × tokens, rounded half up once; and the checksum of
+/// every chat.
 pub(super) async fn check_amounts(
     tx: &mut Tx<'_>,
     found: &mut Vec<AuditViolation>,
@@ -120,5 +120,5 @@ fn amounts_agree(amounts: &ChatAmounts) -> bool {
     }
 }
 
-/// The outcome in the statements above.
+/// The outcome is a literal in the statements above.
 const _: () = assert!(matches!(ChatEnd::OUTCOME_LOST.as_bytes(), b"lost"));

@@ -1,11 +1,10 @@
-//! A check is a query whose rows are violations.
+//! A check: a query whose rows are violations.
 
 use serde_json::Value as Json;
 
 use crate::db::{Row, Sql, Value};
 
-/// One invariant as a query. Each row of the result is a violation: its first column names the row, the others are what
-/// `details` describes.
+/// One invariant as a query. Each row of the result is a violation: the first column identifies the row, and `details` describes the others.
 pub(super) struct Check {
     pub(super) name: &'static str,
     pub(super) details: &'static str,
@@ -17,14 +16,14 @@ pub(super) struct Check {
 pub struct AuditViolation {
     /// The invariant.
     pub check: &'static str,
-    /// The row.
+    /// The id of the row.
     pub subject: String,
-    /// What the row contains, and what it should contain.
+    /// The values in the row, and the expected ones.
     pub detail: String,
 }
 
 impl AuditViolation {
-    /// As `tollgate audit --json` prints it.
+    /// The JSON object that `tollgate audit --json` prints.
     pub fn to_json(&self) -> Json {
         serde_json::json!({ "check": self.check, "subject": self.subject, "detail": self.detail })
     }

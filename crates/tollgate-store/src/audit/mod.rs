@@ -20,7 +20,7 @@ use crate::error::StoreError;
 use crate::store::{Readers, Store};
 use check::{Check, cells_to_text};
 
-/// How much of an audit is done.
+/// The progress of an audit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AuditProgress(Arc<AtomicI64>);
 
@@ -30,15 +30,15 @@ impl AuditProgress {
         self.0.store(percent, Ordering::Relaxed);
     }
 
-    /// In percent.
+    /// The progress in percent.
     pub(crate) fn percent(&self) -> i64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A connection for audits. Whoever audits often keeps it: after the first audit its statements are prepared.
+/// A connection for audits. A caller that audits often should keep it: after the first audit its statements are prepared.
 pub struct Auditor {
-    /// `None` if an audit broke off.
+    /// `None` after an audit that broke off.
     connection: Option<Connection>,
 }
 
@@ -49,7 +49,7 @@ enum Connection {
 
 /// The audit.
 impl Store {
-    /// Checks every invariant, and returns the violations. Safe beside running servers.
+    /// Checks every invariant, and returns the violations. It may run while servers are running.
     ///
     /// # Errors
     /// If the database cannot be read.
@@ -74,15 +74,15 @@ impl Store {
 }
 
 impl Auditor {
-    /// [`Store::audit`].
+    /// As [`Store::audit`], on this connection.
     ///
     /// # Errors
-    /// If the database cannot be read, or could not be in an earlier audit.
+    /// If the database cannot be read, or an earlier audit on this connection failed.
     pub async fn audit(&mut self) -> Result<Vec<AuditViolation>, StoreError> {
         self.audit_with(&AuditProgress::default()).await
     }
 
-    /// The same, and notes in `progress` how far it is.
+    /// As `audit`; also sets `progress`.
     pub(crate) async fn audit_with(
         &mut self,
         progress: &AuditProgress,
@@ -103,7 +103,7 @@ impl Connection {
     ) -> Result<(Self, Vec<AuditViolation>), StoreError> {
         match self {
             Self::Sqlite(connection) => {
-                // It reads the whole database, so it runs on a thread for blocking work.
+                // The audit reads the complete database, so it runs on a thread for blocking work.
                 let progress = progress.clone();
                 let audit = move || {
                     let found = audit_sqlite(&connection, &progress)?;
@@ -143,7 +143,7 @@ async fn audit_postgres(
     let mut tx = Tx::Postgres(connection.begin_snapshot());
     let found = check_all(&mut tx, progress).await?;
     if let Tx::Postgres(tx) = tx {
-        // It has written nothing.
+        // The audit has written nothing.
         tx.roll_back().await?;
     }
     Ok(found)
@@ -163,7 +163,7 @@ async fn check_all(
         budgets::CHECKS,
     ];
     let checks: Vec<&Check> = groups.into_iter().flatten().collect();
-    // Those below take about as long as a check each.
+    // Each of the steps below takes about as long as a check.
     let steps = checks.len() + 3;
     for (done, check) in checks.into_iter().enumerate() {
         progress.set(done, steps);

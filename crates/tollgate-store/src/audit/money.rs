@@ -1,4 +1,4 @@
-//! Checks of money: balances, quotas and charges against the ledger entries.
+//! Checks of money: balances, quotas and charges agree with the ledger entries.
 
 use super::check::Check;
 use crate::db::Sql;

@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
                 OR (state < 4 AND (state = 0) <> (started_at IS NULL))",
         ),
     },
-    // Until the state of unfinished tasks has moved there, the queue has no rows.
+    // Until the state of unfinished tasks has been moved to the queue, the queue has no rows.
     Check {
         name: "queue",
         details: "state of a task, and whether it is in the queue: an unfinished one is there once, an ended one is not",
@@ -130,7 +130,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The state numbers in the statements above.
+/// The state numbers are literals in the statements above.
 const _: () = assert!(
     TaskState::Completed as i64 == 2
         && TaskState::Failed as i64 == 3

@@ -1,9 +1,9 @@
-//! Checks of usage: the hours and what is pending are together the sums over the books.
+//! Checks of usage: the hourly sums and the pending ones together are equal to the sums over the ledger.
 
 use super::check::Check;
 use crate::db::Sql;
 
-/// Tasks lose their attempts, and with these their channel, once they are purged: so channels are not compared.
+/// When tasks are purged, their attempts are deleted, and with them their channel: so channels are not compared.
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "usage",

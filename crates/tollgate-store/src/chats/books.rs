@@ -1,4 +1,4 @@
-//! The books of chats: what each user's chats on each model were charged, and how far those charges can be relied on.
+//! The books of chats: the charges of each user's chats on each model, and how reliable they are.
 
 use tollgate_core::{Amount, Millis, money};
 
@@ -6,7 +6,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 
-// Units and billionths are summed apart: the sum of many amounts in billionths may exceed 64 bits.
+// Units and billionths are summed separately: the sum of many amounts in billionths may exceed 64 bits.
 const BOOKS: Sql = Sql::both(
     "SELECT u.name, c.model, COUNT(*), CAST(SUM(c.estimated) AS BIGINT), CAST(SUM(CASE WHEN c.clamped > 0 THEN 1 ELSE 0 END) AS BIGINT),
             CAST(SUM(c.settled / 1000000000) AS BIGINT), CAST(SUM(c.settled % 1000000000) AS BIGINT),
@@ -25,15 +25,15 @@ pub struct ChatBooks {
     pub model: String,
     /// Number of chats.
     pub chats: i64,
-    /// Those whose tokens the gateway counted itself.
+    /// The number of chats whose tokens the gateway estimated.
     pub estimated: i64,
-    /// Those whose upstream reported more tokens than the request can have used.
+    /// The number of chats for which the upstream reported more tokens than the request can have used.
     pub clamped: i64,
-    /// What was charged.
+    /// The amount that was charged.
     pub charged: Amount,
-    /// The part of it that neither balance nor quota covered when it was charged. It may be paid by now.
+    /// The part of it that neither balance nor quota covered when it was charged. It may have been paid since.
     pub debt: Amount,
-    /// What was not charged, by versions that wrote off what was not covered.
+    /// The amount that was not charged, by versions that wrote off what was not covered.
     pub written_off: Amount,
 }
 

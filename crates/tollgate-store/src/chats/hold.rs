@@ -1,17 +1,17 @@
-//! What is held for a chat request while it runs.
+//! The hold for a chat request while it runs.
 
 use crate::grants::GrantReservation;
 use crate::ledger::reservations::Reservation;
 
-/// What is held for a chat request while it runs.
+/// The hold for a chat request while it runs.
 #[derive(Debug, Clone)]
 pub enum ChatHold {
-    /// Nothing: neither user nor key has a limit.
+    /// Nothing is held: neither user nor key has a limit.
     None,
-    /// In memory: as long as a clone of the reservation lives, or until the settlement is on disk.
+    /// In memory, until the last clone of the reservation is dropped or the settlement is on disk.
     Reserved(Reservation),
-    /// In memory, of money that this node holds on disk for several chats: as [`ChatHold::Reserved`].
+    /// In memory, as a part of money that this node holds on disk for several chats: ends like [`ChatHold::Reserved`].
     Granted(GrantReservation),
-    /// On disk: until the request is settled or its node counts as dead.
+    /// On disk, until the request is settled or its node counts as dead.
     Stored,
 }

@@ -1,4 +1,4 @@
-//! Chat requests: prices and token counts, the record, holding and settling, and the holds of nodes that died.
+//! Chat requests: prices and token counts, their record, holding and settling money, and releasing the holds of nodes that died.
 
 pub(crate) mod books;
 pub(crate) mod hold;

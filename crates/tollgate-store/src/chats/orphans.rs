@@ -1,4 +1,4 @@
-//! Heartbeats of nodes (table `nodes`), and releasing the holds of chat requests whose node died.
+//! Heartbeats of nodes (table `nodes`), and the release of the holds of chat requests whose node died.
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -15,10 +15,10 @@ use crate::store::Store;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-/// No chat request runs as long. A hold of that age is orphaned, whichever node has it; so long is a dead node remembered.
+/// The longest time of a chat request. An older hold is orphaned, whichever node has it; a dead node is also remembered this long.
 const MAX_AGE: Millis = clock::DAY;
 
-/// The condition of open chats `c` (with their nodes `n`) that are orphaned: too old, or of another node that is not alive.
+/// The condition that open chats `c` (with their nodes `n`) are orphaned: too old, or of another node that is not alive.
 macro_rules! is_orphaned {
     ($opened_until:literal, $own_node:literal, $alive_until:literal) => {
         concat!(
@@ -61,16 +61,16 @@ pub(crate) const DELETE_NODE: Sql = Sql::both(
 
 /// Nodes and their orphaned chats.
 impl Store {
-    /// Declares `node` alive until then. A node does so before its first hold, and again in good time. Each start of a process
-    /// is a new node.
+    /// Declares `node` alive until `alive_until`. A node calls this before its first hold, and again before that time. Each start of a process is a
+    /// new node.
     pub async fn heartbeat(&self, node: &str, alive_until: Millis) -> Result<(), StoreError> {
         let node = node.to_owned();
         self.write(Heartbeat { node, alive_until }).await
     }
 
-    /// Releases the holds of orphaned chats: those of nodes that are not alive (if no other process shares the database: of
-    /// all nodes but `own_node`), and those of any node that are older than a day. Returns how many. Call it at start and
-    /// as often as [`Store::heartbeat`].
+    /// Releases the holds of orphaned chats: those of nodes that are not alive (if no other process shares the database: of all nodes except
+    /// `own_node`), and those of any node that are older than a day. Returns the number of chats. Call it at start and as often as
+    /// [`Store::heartbeat`].
     pub async fn release_orphaned_chats(
         &self,
         now: Millis,
@@ -102,7 +102,7 @@ impl Store {
                 break;
             }
         }
-        // A dead node is kept for a day: one that was only suspended still finds its row.
+        // A dead node is kept for a day, so that a node that was only suspended still finds its row.
         let dead_since = now - MAX_AGE;
         for mut row in self.query(&OLD_NODES, args![own_node, dead_since]).await? {
             let node = row.text(0)?;
@@ -112,7 +112,7 @@ impl Store {
     }
 }
 
-/// Releases the hold of a chat that nobody will settle. Returns false if it is closed, or not orphaned any more.
+/// Releases the hold of a chat that nobody will settle. Returns false if the chat is closed, or not orphaned any more.
 pub(super) struct ReleaseChat {
     pub(super) id: String,
     pub(super) user_id: String,
@@ -121,22 +121,22 @@ pub(super) struct ReleaseChat {
     pub(super) now: Millis,
 }
 
-/// Why nobody will settle a chat.
+/// Why a chat will not be settled.
 pub(super) enum ReleaseReason {
-    /// The caller of the hold stopped waiting for it.
+    /// The caller that requested the hold stopped waiting for it.
     Abandoned,
-    /// It matched [`ORPHANED_CHATS`] with these parameters, and must still do so.
+    /// The chat matched [`ORPHANED_CHATS`] with these parameters, and must still match.
     Orphaned(Orphaned),
 }
 
 /// The parameters of [`ORPHANED_CHATS`].
 #[derive(Clone)]
 pub(super) struct Orphaned {
-    /// Orphaned if opened until then,
+    /// The chat is orphaned if it was opened until then,
     opened_until: Millis,
-    /// or if of another node than this one
+    /// or if it is of a node other than this one,
     own_node: String,
-    /// that is alive no longer than until then.
+    /// which is not alive after this time.
     alive_until: Millis,
 }
 

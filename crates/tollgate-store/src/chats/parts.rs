@@ -1,13 +1,13 @@
-//! Parts of a chat that are charged apart from the five kinds of tokens: tools of the provider by their calls, cache writes of
-//! an hour, audio and images.
+//! Parts of a chat that are charged separately from the five kinds of tokens: the provider's tools by their calls, cache writes of an hour, audio and
+//! images.
 
 use serde_json::{Value, json};
 use tollgate_core::{Amount, money};
 
-/// One part: so many units at a price.
+/// One part: a number of units at a price.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatPart {
-    /// Its name in the configuration of prices.
+    /// Its name in the price configuration.
     pub name: &'static str,
     /// The number of units: calls or tokens.
     pub units: u64,
@@ -18,7 +18,7 @@ pub struct ChatPart {
 }
 
 impl ChatPart {
-    /// What it costs, rounded half up to a billionth. `None` if that is out of range.
+    /// Its cost, rounded half up to a billionth. `None` if that is out of range.
     pub fn cost(&self) -> Option<Amount> {
         cost(self.units, self.price.nanos(), self.units_per_price)
     }
@@ -33,7 +33,7 @@ pub struct ChatParts {
 }
 
 impl ChatParts {
-    /// These parts. `None` if their cost is out of range.
+    /// The parts and their cost. `None` if the cost is out of range.
     pub fn new(parts: &[ChatPart]) -> Option<Self> {
         let cost = sum(parts.iter().map(|part| part.cost().map(Amount::nanos)))?;
         let cells = |part: &ChatPart| {
@@ -51,7 +51,7 @@ impl ChatParts {
         Some(Self { cost, column })
     }
 
-    /// The sum of what they cost.
+    /// The total cost of the parts.
     pub fn cost(&self) -> Amount {
         self.cost
     }
@@ -61,7 +61,7 @@ impl ChatParts {
     }
 }
 
-/// What the parts in the column `parts` cost. `None` if it is malformed or out of range.
+/// The cost of the parts in the column `parts`. `None` if the column is malformed or the cost is out of range.
 pub(crate) fn cost_of_column(column: &str) -> Option<Amount> {
     if column.is_empty() {
         return Some(Amount::ZERO);

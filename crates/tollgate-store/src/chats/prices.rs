@@ -60,12 +60,12 @@ impl TokenPrices {
         Some(Amount::from_nanos(nanos)).filter(|cost| *cost <= money::MAX)
     }
 
-    /// Whether all prices are 0: then a request needs no hold.
+    /// Whether all prices are 0, so that a request needs no hold.
     pub fn is_free(&self) -> bool {
         self.to_columns().iter().all(|price| *price == Amount::ZERO)
     }
 
-    /// In the order of the columns of `chats`.
+    /// The prices in the order of the columns of `chats`.
     pub(crate) fn to_columns(self) -> [Amount; 5] {
         [
             self.input,
@@ -94,7 +94,7 @@ impl TokenCounts {
         self.to_columns().into_iter().fold(0, u64::saturating_add)
     }
 
-    /// In the order of the columns of `chats`.
+    /// The counts in the order of the columns of `chats`.
     pub(crate) fn to_columns(self) -> [u64; 5] {
         [
             self.input,
@@ -131,7 +131,7 @@ mod tests {
         for (price, units, cost) in [
             ([1, 0, 0, 0, 0], [499_999, 0, 0, 0, 0], 0),
             ([1, 0, 0, 0, 0], [500_000, 0, 0, 0, 0], 1),
-            // Each of these alone would round down; together they are 1.5.
+            // Each of these costs alone would be rounded down; together they are 1.5.
             ([1, 1, 1, 1, 1], [300_000; 5], 2),
             (
                 [1, 1, 1, 1, 1],

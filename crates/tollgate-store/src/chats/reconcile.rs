@@ -1,4 +1,4 @@
-//! What the chats of a channel used, by model and day, to be compared with what the provider reports.
+//! The usage of a channel's chats by model and day, for a comparison with the usage that the provider reports.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::writer::batch::Batch;
 /// Milliseconds of a day.
 const DAY: Millis = 86_400_000;
 
-// Units and billionths are summed apart: the sum of many amounts in billionths may exceed 64 bits.
+// Units and billionths are summed separately: the sum of many amounts in billionths may exceed 64 bits.
 const USED: Sql = Sql::both(
     "SELECT closed_at / 86400000, COALESCE(upstream_model, model), COUNT(*), CAST(SUM(estimated) AS BIGINT),
             CAST(SUM(input + cached_input + cache_write) AS BIGINT), CAST(SUM(output + reasoning) AS BIGINT),
@@ -37,26 +37,26 @@ const LAST: Sql = Sql::both(
     "SELECT channel, model, counted, reported FROM reconciliations ORDER BY channel, model",
 );
 
-/// What the ended chats of one channel used on one day of one model of the provider.
+/// The usage of one channel's ended chats on one day with one model of the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelUsage {
     /// The day on which they ended, in UTC, counted from 1970-01-01.
     pub day: i64,
     /// The provider's id of the model.
     pub model: String,
-    /// Number of chats, also of those that were charged nothing.
+    /// Number of chats, including those that were charged nothing.
     pub chats: i64,
-    /// Those whose tokens the gateway counted itself.
+    /// The number of chats whose tokens the gateway estimated.
     pub estimated: i64,
-    /// Tokens of the prompts, with what was read from and written to the cache.
+    /// Prompt tokens, including those read from and written to the cache.
     pub input: i64,
-    /// Tokens of the outputs, with reasoning.
+    /// Output tokens, including reasoning.
     pub output: i64,
-    /// Those of all these tokens that the gateway counted itself.
+    /// The number of tokens, among these, that the gateway estimated.
     pub estimated_tokens: i64,
-    /// Tokens that the provider reported beyond the bounds, which are not among these.
+    /// Tokens that the provider reported beyond the bounds; they are not included in the others.
     pub clamped_tokens: i64,
-    /// What was charged.
+    /// The amount that was charged.
     pub charged: Amount,
     /// The part of it that neither balance nor quota covered.
     pub debt: Amount,
@@ -69,15 +69,15 @@ pub struct Reconciled {
     pub channel: String,
     /// The provider's id of the model.
     pub model: String,
-    /// The gateway's count.
+    /// The number of tokens by the gateway's count.
     pub counted: i64,
-    /// The provider's.
+    /// The number of tokens by the provider's count.
     pub reported: i64,
 }
 
 /// Reconciliation.
 impl Store {
-    /// What the chats of `channel` used that ended on the days from `from` to before `until`, by day and model. Reads every chat.
+    /// The usage of the chats of `channel` that ended on the days from `from` to before `until`, by day and model. Reads every chat.
     pub async fn channel_usage(
         &self,
         channel: &str,
@@ -92,7 +92,7 @@ impl Store {
         for (index, used) in usage.iter().enumerate() {
             at.insert((used.day, used.model.clone()), index);
         }
-        // The tokens of parts with a price of their own are not among the others.
+        // Tokens of parts with a separate price are not included in the other counts.
         for row in &mut self.query(&PARTS, period).await? {
             let (day, model, is_estimated) = (row.int(0)?, row.text(1)?, row.int(2)? == 1);
             let used = at
@@ -107,7 +107,7 @@ impl Store {
         Ok(usage)
     }
 
-    /// Records the last reconciliation of `channel` in place of the one before.
+    /// Stores the last reconciliation of `channel`; it replaces the previous one.
     pub async fn record_reconciliation(
         &self,
         channel: &str,
@@ -157,7 +157,7 @@ fn read_usage(row: &mut Row) -> Result<ChannelUsage, DbError> {
     })
 }
 
-/// The tokens of the column `parts`: of the prompt, and of the output. Calls of tools are no tokens.
+/// The tokens in the column `parts`: of the prompt, and of the output. Calls of tools are not counted.
 fn part_tokens(parts: &str) -> (i64, i64) {
     let parts: Vec<(String, i64, i64, i64)> = serde_json::from_str(parts).unwrap_or_default();
     let sum = |names: &[&str]| {

@@ -1,4 +1,4 @@
-//! The record of a chat request: what is known when it begins, when it ends, and the outcome of settling it.
+//! The record of a chat request: its data at the beginning, at the end, and the outcome of settling it.
 
 use tollgate_core::{Amount, Millis};
 
@@ -6,11 +6,11 @@ use super::parts::ChatParts;
 use super::prices::{TokenCounts, TokenPrices};
 use crate::ledger::account::Account;
 
-/// A chat request that begins.
+/// The beginning of a chat request.
 #[derive(Debug, Clone)]
 pub struct NewChat {
-    /// From [`tollgate_core::id::chat_id`]. If nothing is held on disk, from [`tollgate_core::id::chat_id_with_time`] when the chat
-    /// ends, so that rows are inserted in the order of their ids.
+    /// From [`tollgate_core::id::chat_id`]. If nothing is held on disk, it is replaced by one of [`tollgate_core::id::chat_id_with_time`] when the
+    /// chat ends, so that rows are inserted in the order of their ids.
     pub id: String,
     /// The user who pays.
     pub user_id: String,
@@ -24,16 +24,16 @@ pub struct NewChat {
     pub streamed: bool,
     /// The request's id, for logs.
     pub request_id: String,
-    /// The prices, frozen when the request came.
+    /// The prices, frozen when the request was received.
     pub prices: TokenPrices,
-    /// What is held beside the cost of tokens, for parts that are charged apart.
+    /// The amount held in addition to the cost of tokens, for parts that are charged separately.
     pub held_parts: Amount,
-    /// When the request came.
+    /// When the request was received.
     pub opened_at: Millis,
 }
 
 impl NewChat {
-    /// Who pays.
+    /// The user and key that pay.
     pub(crate) fn account(&self) -> Account<'_> {
         Account {
             user_id: &self.user_id,
@@ -47,13 +47,13 @@ impl NewChat {
 pub struct ChatEnd {
     /// The tokens to charge; all 0 if the request failed.
     pub tokens: TokenCounts,
-    /// What is charged apart from the tokens.
+    /// The parts that are charged separately.
     pub parts: ChatParts,
-    /// Whether the gateway counted the tokens itself, because the provider's counts are missing or implausible.
+    /// Whether the gateway estimated the tokens, because the provider's counts are missing or implausible.
     pub estimated: bool,
     /// Tokens that the provider reported beyond what the request can have used. They are not charged.
     pub clamped: u64,
-    /// The channel that answered, if one did.
+    /// The channel that responded. `None` if none did.
     pub channel: Option<String>,
     /// The provider's id of the model.
     pub upstream_model: Option<String>,
@@ -71,14 +71,14 @@ impl ChatEnd {
     /// The outcome that only [`crate::Store::release_orphaned_chats`] writes.
     pub const OUTCOME_LOST: &'static str = "lost";
 
-    /// Whether usage counts it as failed.
+    /// Whether the chat counts as failed in usage.
     pub(crate) fn is_failed(&self) -> bool {
         matches!(self.outcome, "failed" | Self::OUTCOME_LOST)
     }
 }
 
 impl SettleOutcome {
-    /// What was charged; `None` if its hold had been released.
+    /// The amount charged; `None` if the hold had been released.
     pub(crate) fn cost(&self) -> Option<Amount> {
         match self {
             Self::Settled { cost } | Self::SettledInDebt { cost, .. } => Some(*cost),
@@ -98,18 +98,18 @@ impl SettleOutcome {
 /// The outcome of settling a chat request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettleOutcome {
-    /// Settled, now or by an earlier call.
+    /// Settled, by this call or an earlier one.
     Settled {
         /// The amount charged.
         cost: Amount,
     },
-    /// Settled as well, but neither the user's balance nor the key's quota covered all of it.
+    /// Settled too, but neither the user's balance nor the key's quota covered the complete cost.
     SettledInDebt {
         /// The amount charged.
         cost: Amount,
         /// The part of it that was not covered.
         debt: Amount,
     },
-    /// Nothing is charged: this node counted as dead, and its hold was released.
+    /// Nothing is charged, because this node counted as dead and the hold was released.
     AlreadyReleased,
 }

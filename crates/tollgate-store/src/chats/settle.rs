@@ -18,16 +18,16 @@ use crate::store::Store;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-/// How often the rows are read for one reservation. That a batch ends during each of the reads is rare.
+/// How often the rows are read for one reservation. It is rare that a batch ends during each of the reads.
 const HEADROOM_READS: usize = 3;
 
 /// Chat requests.
 ///
-/// A key that [`crate::Key::needs_hold`] holds before the provider is called and settles at the end; any other key only
-/// settles. A stored hold that its process does not settle is released by [`Store::release_orphaned_chats`].
+/// A key for which [`crate::Key::needs_hold`] is true holds before the provider is called and settles at the end; any other key only settles. If a
+/// process does not settle its stored hold, [`Store::release_orphaned_chats`] releases it.
 impl Store {
-    /// Holds the cost of `max_tokens`: in memory if this process has the database to itself and the headroom certainly
-    /// suffices, or if this node has a grant that does ([`Store::allow_grants`]); otherwise by [`Store::hold_chat`], which alone can reject it.
+    /// Holds the cost of `max_tokens`: in memory if only this process uses the database and the headroom certainly suffices, or if this node has a
+    /// grant that suffices ([`Store::allow_grants`]); otherwise by [`Store::hold_chat`]. Only the latter can reject the hold.
     ///
     /// # Errors
     /// As [`Store::hold_chat`].
@@ -96,8 +96,8 @@ impl Store {
         Ok(None)
     }
 
-    /// The amounts that running chats of this process have reserved of a user's balance and of a key's quota, which their rows do not show.
-    /// Call it before reading the rows: then a charge that is being written is at worst counted twice.
+    /// The amounts of a user's balance and of a key's quota that running chats of this process have reserved; the rows do not contain them. Call this
+    /// before reading the rows: then a charge that is being written is at worst counted twice.
     pub fn reserved_amounts(&self, user_id: &str, key_id: &str) -> [Amount; 2] {
         let account = Account { user_id, key_id };
         match self.is_shared() {
@@ -128,17 +128,17 @@ impl Store {
             node: node.to_owned(),
         };
         let held = self.write(hold).await;
-        // After a timeout the hold may still be written.
+        // After a timeout the hold may still be written, so it must be released.
         if !matches!(held, Err(StoreError::Unavailable(_))) {
             guard.chat = None;
         }
         held
     }
 
-    /// Settles a chat request: its charge and its record are on disk when this returns. Without a stored hold the row is
-    /// opened and closed in this one write. A cost beyond the hold, or beyond what user and key have available, is charged all
-    /// the same: the balance may become negative and the quota exceeded, and the chat's record has that part as its debt. Idempotent: a second call returns the outcome of the first. A request that
-    /// failed is settled with no tokens.
+    /// Settles a chat request: its charge and its record are on disk when this returns. Without a stored hold, this one write opens and closes the
+    /// row. A cost beyond the hold, or beyond what user and key have available, is charged too: the balance may become negative and the quota
+    /// exceeded, and that part is the debt in the chat's record. Idempotent: a second call returns the outcome of the first. A request that failed is
+    /// settled with no tokens.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] if its tokens have no cost (`TokenPrices::cost`); nothing is written.
@@ -166,8 +166,8 @@ impl Store {
         };
         let mut settled = self.write(settle(is_stored, hold)).await;
         if matches!(settled, Err(StoreError::Broken(_))) && !is_stored {
-            // The row may exist from an earlier call that timed out. That is rare, so it is not looked for before. Or the grant was released,
-            // because this node slept: then the account pays.
+            // The row may exist from an earlier call that timed out; that is rare, so it is not read first. Or the grant was released because this
+            // node slept: then the account pays.
             let hold = match hold {
                 ChatHold::Granted(_) => &ChatHold::None,
                 hold => hold,
@@ -178,7 +178,7 @@ impl Store {
     }
 }
 
-/// Releases the hold of a chat if it is dropped before the outcome of the hold is known. The release is queued behind it.
+/// Releases the hold of a chat if this is dropped before the outcome of the hold is known. The release is queued after the hold.
 struct ReleaseOnDrop<'a> {
     store: &'a Store,
     chat: Option<&'a NewChat>,
@@ -198,7 +198,7 @@ impl Drop for ReleaseOnDrop<'_> {
     }
 }
 
-/// Holds the worst case of a request.
+/// Holds the highest cost of a request.
 struct HoldChat {
     chat: NewChat,
     max_tokens: TokenCounts,
@@ -231,10 +231,10 @@ impl Write for HoldChat {
 struct SettleChat {
     chat: Arc<NewChat>,
     end: Arc<ChatEnd>,
-    /// Whether the chat may have a row, from its hold or an earlier settlement: then the row is read first. Otherwise it is
-    /// inserted without a read.
+    /// Whether the chat may have a row, from its hold or an earlier settlement. If so, the row is read first; otherwise it is inserted without a
+    /// read.
     may_exist: bool,
-    /// A reservation ends when this write is on disk.
+    /// The hold; a reservation ends when this write is on disk.
     hold: ChatHold,
 }
 

@@ -1,15 +1,15 @@
-//! A file beside a SQLite database that takes up room on its disk. Where the disk is so full that the database cannot even be
-//! opened (its shared index is made anew), the file is deleted, and its room is enough.
+//! A file beside a SQLite database that occupies space on its disk. If the disk is so full that the database cannot be opened (which creates its
+//! shared index), the file is deleted, which frees enough space.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Bytes. The index takes 32 KiB for every 16 MiB of the write-ahead log.
+/// The size of the file in bytes. The index needs 32 KiB for every 16 MiB of the write-ahead log.
 const RESERVE_BYTES: usize = 4 << 20;
 
-/// Writes the reserve of the database at `database`, if it is not there.
+/// Writes the reserve of the database at `database`, if it does not exist.
 pub(crate) fn ensure(database: &Path) -> io::Result<()> {
     let path = path(database);
     let is_complete = fs::metadata(&path).is_ok_and(|file| file.len() == RESERVE_BYTES as u64);
@@ -23,13 +23,13 @@ pub(crate) fn ensure(database: &Path) -> io::Result<()> {
         file.sync_all()
     });
     if written.is_err() {
-        // A part of it would be no use, and takes the room of others.
+        // An incomplete file would be useless, and occupies space that others need.
         let _ = fs::remove_file(&path);
     }
     written
 }
 
-/// Frees the room of the reserve; returns whether there was one.
+/// Deletes the reserve to free its space; returns whether it existed.
 pub(crate) fn release(database: &Path) -> bool {
     fs::remove_file(path(database)).is_ok()
 }

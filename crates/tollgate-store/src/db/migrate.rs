@@ -1,11 +1,11 @@
-//! Schema migrations: brings a database up to this version at start, and rejects one that newer programs have made unusable for this one.
+//! Schema migrations: migrates a database to this version at start, and rejects one that a newer program has made incompatible with this one.
 
 use super::sql::{DbError, Sql, args};
 use super::transaction::Tx;
 use crate::error::StoreError;
 
-/// Every migration, in order. A database's version is the number of migrations applied to it. Never change one that was
-/// released: add the next.
+/// Every migration, in order. A database's version is the number of migrations that were applied to it. Never change a released migration: add a new
+/// one.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_debt.sql"),
@@ -38,14 +38,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0029_trace_content.sql"),
 ];
 
-/// The oldest program, by the schema version that it knows, that may work on a database of the newest schema beside programs of today. Raise it
-/// with a migration after which older programs would fail or write what is wrong.
+/// The oldest program, by the schema version that it knows, that may use a database of the newest schema beside current programs. Raise it with a
+/// migration after which older programs would fail or write wrong data.
 const OLDEST_COMPATIBLE: i64 = 13;
 
 /// The schema version since which the table `queue` exists.
 pub(crate) const QUEUE_SCHEMA: i64 = 24;
 
-/// Copies the state of unfinished tasks. In `tasks`, due_at is also the end of the lease.
+/// Copies the state of unfinished tasks. In `tasks`, the column due_at also contains the end of the lease.
 const FILL_QUEUE: &str = "
     INSERT INTO queue (task_id, shard, user_id, key_id, due_at, owner, lease_until, fence, deadline_at, started_at, failed_attempts, queued_attempt,
                        progress, polled_at)
@@ -55,15 +55,15 @@ const FILL_QUEUE: &str = "
     UPDATE meta SET value = 1 WHERE name = 'queue_moved';
 ";
 
-/// Drops what `queue` replaces. On PostgreSQL the columns go, which is quick, takes their indexes along and stops older programs; SQLite would copy
-/// the table, so there the columns stay, unused.
+/// Drops what `queue` replaces. On PostgreSQL the columns are dropped, which is quick, also drops their indexes and makes older programs fail. SQLite
+/// would copy the table for this, so there the columns stay unused.
 const LEAVE_TASKS: Sql = Sql::per_database(
     "DROP INDEX tasks_due; DROP INDEX tasks_of_key; DROP INDEX tasks_by_deadline;",
     "ALTER TABLE tasks DROP COLUMN due_at, DROP COLUMN owner; DROP INDEX tasks_by_deadline;",
 );
 
-/// Nodes of an older version go on writing. Their batches begin by locking users and keys: with these first, a batch that is at work ends before
-/// a table is altered, and the next one waits without a lock that a migration needs.
+/// Nodes of an older version continue to write, and their batches begin by locking users and keys. If a migration locks these tables first, a running
+/// batch ends before a table is altered, and the next one waits without holding a lock that the migration needs.
 const LOCK_WRITERS: &str = "LOCK TABLE users, keys IN ACCESS EXCLUSIVE MODE";
 
 const META: &str = "CREATE TABLE IF NOT EXISTS meta (name TEXT NOT NULL PRIMARY KEY, value BIGINT NOT NULL) {rows}";
@@ -75,19 +75,19 @@ const SET_VERSION: Sql = Sql::both(
 
 const SELECT_OLDEST_COMPATIBLE: Sql =
     Sql::both("SELECT value FROM meta WHERE name = 'oldest_compatible'");
-// Never lowered: a step that was made later than its migration may have raised it.
+// Never lowered: a step that runs later than its migration may have raised it.
 const SET_OLDEST_COMPATIBLE: Sql = Sql::both(
     "INSERT INTO meta (name, value) VALUES ('oldest_compatible', $1)
      ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value",
 );
 
-/// The version of a database to which every migration was applied.
+/// The version of a database to which all migrations were applied.
 pub(crate) fn known_schema_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
 /// Applies the missing migrations in one transaction. Nodes that start at the same time wait for each other (advisory lock). A database with a newer
-/// schema is used as it is if its newest program allows programs of this version: nodes are upgraded one by one.
+/// schema is used unchanged if its newest program allows programs of this version, because nodes are upgraded one by one.
 pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if let Tx::Postgres(pg) = tx {
         pg.script("SELECT pg_advisory_xact_lock(7053116)").await?;
@@ -121,15 +121,15 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     }
     tx.execute(&SET_OLDEST_COMPATIBLE, args![OLDEST_COMPATIBLE])
         .await?;
-    // On SQLite no other process works on the database, and on an empty one none ever did.
+    // On SQLite no other process uses the database, and an empty database was never used by one.
     if version < QUEUE_SCHEMA && (version == 0 || matches!(tx, Tx::Sqlite(_))) {
         move_queue(tx).await?;
     }
     Ok(())
 }
 
-/// Moves the state of unfinished tasks from `tasks` to `queue`. Programs that know only an older schema can then neither submit, claim nor end tasks: on
-/// PostgreSQL their statements fail.
+/// Moves the state of unfinished tasks from `tasks` to `queue`. After this, programs that know only an older schema can neither submit, claim nor end
+/// tasks: on PostgreSQL their statements fail.
 ///
 /// # Errors
 /// The database's.
@@ -144,7 +144,7 @@ pub(crate) async fn move_queue(tx: &mut Tx<'_>) -> Result<(), DbError> {
     Ok(())
 }
 
-/// Whether this program may use a database of schema `version`, which is newer, and whose programs work beside those of schema `oldest` on.
+/// Checks whether this program may use a database of the newer schema `version`, whose programs work beside programs of schema `oldest` and later.
 ///
 /// # Errors
 /// A sentence for the operator if it may not.
@@ -158,7 +158,7 @@ fn check_compatible(version: i64, oldest: i64) -> Result<(), StoreError> {
     )))
 }
 
-/// The statements that make an empty database one of schema `version`: tests open databases that older programs left.
+/// The statements that create an empty database with schema `version`, for tests that open databases of older programs.
 pub fn schema_sql(version: usize, is_postgres: bool) -> String {
     let replace = match is_postgres {
         true => for_postgres,
@@ -177,7 +177,7 @@ async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     }
 }
 
-/// The beginning of a line that is not for SQLite.
+/// The prefix of a line that is skipped on SQLite.
 const ONLY_POSTGRES: &str = "{only postgres} ";
 
 fn for_sqlite(text: &str) -> String {

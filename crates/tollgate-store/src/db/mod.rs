@@ -1,4 +1,4 @@
-//! One interface to both databases: SQL statements, parameter values, rows, an open transaction; the drivers; migrations.
+//! One interface to both databases: SQL statements, parameter values, rows and transactions; also the drivers and the migrations.
 
 pub(crate) mod disk_reserve;
 pub(crate) mod migrate;

@@ -1,4 +1,4 @@
-//! Filters of lists: a column has one of several values.
+//! Conditions for filters of lists: a column has one of several values.
 
 /// The values of a filter as a JSON array for the statements of [`one_of`]; `None` if the filter is not set.
 pub(crate) fn list_arg(values: Option<&Vec<String>>) -> Option<String> {

@@ -18,20 +18,21 @@ use super::sql::{DbError, Row, Sql, Value};
 
 /// Timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
-/// How long a server may stay silent before the connection counts as lost (keepalive and TCP user timeout).
+/// How long a server may send nothing before the connection counts as lost (keepalive and TCP user timeout).
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Settings of every writer connection. A lock that is not granted in 4 s is held by a node that hangs. The
-/// server ends a transaction that its node leaves idle for 2 s: all others wait for the rows that it has locked.
+/// Settings of every writer connection. If a lock is not granted in 4 s, a node that holds it hangs. The server ends a transaction that its node
+/// leaves idle for 2 s, because all other nodes wait for the rows that it has locked.
 const SESSION_SETTINGS: &str = "SET synchronous_commit = on; SET lock_timeout = '4s'; \
                       SET idle_in_transaction_session_timeout = '2s'; SET client_min_messages = warning";
-/// Settings of connections whose statements run all day. The table `queue` grows from nothing to many rows and back: a plan that was made while it was
-/// empty, and reads it as a whole, would be kept for too long. Plans without an index look so dear then that PostgreSQL would compile them. A statement on
-/// a partitioned table would be planned again each time: PostgreSQL does not know that a kept plan, too, reads one partition only.
+/// Settings of connections whose statements run frequently. The table `queue` alternates between empty and large: without these settings, a plan that
+/// was made while it was empty, and scans it, would be kept for too long. Plans without an index then have such high costs that PostgreSQL would
+/// compile them. A statement on a partitioned table would be planned again each time, because PostgreSQL does not know that a kept plan reads only
+/// one partition too.
 const PLAN_OPTIONS: &str = "-c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan";
 /// Connections in the pool of readers.
 const READERS: usize = 8;
 
-/// Parses a `postgres://` URL. TLS is used with `sslmode=require`; certificates are then verified.
+/// Parses a `postgres://` URL. With `sslmode=require`, TLS is used and certificates are verified.
 pub(crate) fn config(url: &str) -> Result<Config, DbError> {
     let mut config: Config = url
         .parse()
@@ -43,7 +44,7 @@ pub(crate) fn config(url: &str) -> Result<Config, DbError> {
     Ok(config)
 }
 
-/// The configuration with these settings of the session as well.
+/// The configuration with additional settings of the session.
 fn with_options(config: &Config, options: &str) -> Config {
     let mut config = config.clone();
     let others = config.get_options().unwrap_or_default();
@@ -101,8 +102,8 @@ impl Connection {
 
     /// Begins a read-write transaction.
     pub(crate) fn begin(&mut self) -> Transaction<'_> {
-        // Not left to the server's default: a statement that waited for a lock must see what the other
-        // transaction committed.
+        // The isolation level is set explicitly: a statement that waited for a lock must see what the other transaction committed, whatever the
+        // server's default is.
         self.begin_with("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
     }
 
@@ -133,7 +134,7 @@ impl Connection {
 /// An open transaction. If it is dropped without [`Transaction::commit`] or a rollback, the connection must be discarded.
 pub(crate) struct Transaction<'c> {
     conn: &'c mut Connection,
-    /// Sent with the first statement, so that it costs no round trip of its own.
+    /// The statement that begins the transaction. It is sent together with the first statement, so that it needs no separate round trip.
     begin: Option<&'static str>,
     queued: Vec<Queued>,
 }
@@ -236,8 +237,8 @@ impl Transaction<'_> {
         self.exchange(queued, &[]).await.map(drop)
     }
 
-    /// Sends statements and then queries in one round trip, after `BEGIN` if that was not sent yet. The server runs them in order. Returns how many rows
-    /// each statement changed, and the rows of each query.
+    /// Sends statements and then queries in one round trip, after `BEGIN` if that was not sent yet. The server runs them in order. Returns the number
+    /// of rows that each statement changed, and the rows of each query.
     async fn exchange(
         &mut self,
         queued: Vec<Queued>,
@@ -251,7 +252,7 @@ impl Transaction<'_> {
         let (for_queued, for_queries) = statements.split_at(queued.len());
         let begin = self.begin.take();
         let client = &self.conn.client;
-        // The first poll of each sends it, so they go out in this order.
+        // The first poll of a future sends its statement, so they are sent in this order.
         let mut started = begin.map(|begin| Box::pin(client.batch_execute(begin)));
         let started_early = match &mut started {
             Some(started) => Some(futures_util::poll!(started)),
@@ -290,7 +291,7 @@ impl Transaction<'_> {
         Ok((counts, found))
     }
 
-    /// Commits. After an `Unavailable` error it is unknown whether the commit happened.
+    /// Commits. After the error `Unavailable` it is unknown whether the transaction was committed.
     pub(crate) async fn commit(mut self) -> Result<(), DbError> {
         self.flush().await?;
         if self.begin.is_some() {
@@ -316,7 +317,7 @@ impl Transaction<'_> {
     }
 }
 
-/// The outcome of a future that was polled once.
+/// The output of a future that has already been polled once.
 async fn finish<F: Future + Unpin>(future: F, early: Poll<F::Output>) -> F::Output {
     match early {
         Poll::Ready(output) => output,
@@ -333,8 +334,9 @@ impl Readers {
         Self::of_size(&config, READERS, Some(CONNECT_TIMEOUT))
     }
 
-    /// `connections` whose queries the server ends after `limit`. Each is planned for its own parameters, because which rows it reads depends on
-    /// them; none is compiled, which takes longer than to read some thousand rows; none takes more than one processor from those that serve.
+    /// A pool of `connections` whose queries the server ends after `limit`. Each query is planned for its own parameters, because these determine
+    /// which rows it reads; none is compiled, which takes longer than reading some thousand rows; and none uses more than one processor, because
+    /// others serve clients.
     pub(crate) fn slow(
         config: &Config,
         connections: usize,
@@ -348,7 +350,7 @@ impl Readers {
         Self::of_size(&config, connections, None)
     }
 
-    /// A query waits at most `wait` for one of `connections`; without it, as long as its caller does.
+    /// A pool of `connections`. A query waits at most `wait` for one of them; if that is `None`, as long as its caller waits.
     fn of_size(
         config: &Config,
         connections: usize,
@@ -420,7 +422,7 @@ fn row(row: &tokio_postgres::Row) -> Result<Row, DbError> {
     Ok(Row(cells))
 }
 
-/// A [`Value`] as tokio-postgres takes it.
+/// A [`Value`] as a parameter of tokio-postgres.
 #[derive(Debug)]
 struct Parameter<'a>(&'a Value<'a>);
 
@@ -460,9 +462,8 @@ fn db_error(e: tokio_postgres::Error) -> DbError {
         return DbError::Duplicate(message(&e));
     }
     let is_transient = match e.code() {
-        // 57P..: the server is shutting down or starting, or an operator ended the session. 25P03: our
-        // transaction was idle too long. 40...: a deadlock or serialisation failure. 53...: out of
-        // connections or disk. 55P03: lock timeout. A later try may succeed after each of them.
+        // 57P..: the server is shutting down or starting, or an operator ended the session. 25P03: our transaction was idle too long. 40...: a
+        // deadlock or serialisation failure. 53...: out of connections or disk. 55P03: lock timeout. A retry may succeed after each of them.
         Some(code) => {
             let code = code.code();
             ["57P", "08", "40", "53"]
@@ -470,7 +471,7 @@ fn db_error(e: tokio_postgres::Error) -> DbError {
                 .any(|class| code.starts_with(class))
                 || matches!(code, "55P03" | "25P03")
         }
-        // An error without a code comes from the client: a broken connection, or a value that does not fit its column.
+        // An error without a code is from the client: a broken connection, or a value that does not fit its column.
         None => e.is_closed() || e.source().is_some_and(|s| s.is::<std::io::Error>()),
     };
     if is_transient {
@@ -480,7 +481,7 @@ fn db_error(e: tokio_postgres::Error) -> DbError {
     }
 }
 
-/// The error with its cause, without the connection parameters (they hold the password).
+/// The error with its cause, without the connection parameters (they contain the password).
 fn message(e: &tokio_postgres::Error) -> String {
     match e.source() {
         Some(source) => format!("{e}: {source}"),

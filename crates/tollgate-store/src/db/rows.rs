@@ -1,23 +1,24 @@
-//! Statements on rows that do not depend on each other: on PostgreSQL those of a batch are run together, up to 64 rows in one statement. A statement's fixed
-//! cost there is about that of two rows. SQLite runs them one by one, or inserts them in groups.
+//! Statements on single rows that do not depend on each other. On PostgreSQL those of a batch are merged, up to 64 rows in one statement: the fixed
+//! cost of a statement there is about that of two rows. SQLite runs them one by one, or inserts them in groups.
 
 use std::sync::OnceLock;
 
 use super::sql::{Sql, Value};
 
-/// How many rows statements take, the most first.
+/// The numbers of rows that merged statements have, the largest first.
 const SIZES: [usize; 6] = [64, 32, 16, 8, 4, 2];
 
-/// How many rows SQLite inserts with one statement where all are known at once.
+/// How many rows SQLite inserts with one statement if all are known at once.
 pub(super) const GROUP: usize = SIZES[SIZES.len() - 3];
 
-/// A statement on one row, of which several can be run as one.
+/// A statement on one row; several can be merged to one.
 pub(crate) struct RowsSql {
-    /// On one row.
+    /// The statement on one row.
     pub(crate) one: Sql,
-    /// On several on PostgreSQL: before the rows, a row with its parameters from `$1` on, behind them. `None` for an insertion, whose text says it.
+    /// The parts of the statement on several rows on PostgreSQL: the text before the rows, a row with its parameters from `$1` on, and the text after
+    /// the rows. `None` for an insertion, whose parts are derived from `one`.
     several: Option<[&'static str; 3]>,
-    /// Made when it is used for the first time.
+    /// The merged statements, which are generated when they are first used.
     generated: [OnceLock<Sql>; SIZES.len()],
 }
 
@@ -27,8 +28,8 @@ impl RowsSql {
         Self::new(one, None)
     }
 
-    /// An update of a row, and for PostgreSQL an update of those that are in `several`: what is before the rows, a row, what is behind them. It has the same
-    /// parameters, and changes at most one row for each; the rows of a batch are not the same ones.
+    /// An update of one row. For PostgreSQL, `several` has the parts of an update of several rows: the text before the rows, a row, and the text
+    /// after the rows. It has the same parameters, and changes at most one row for each; the rows of a batch must be different.
     pub(crate) const fn update(one: Sql, several: [&'static str; 3]) -> Self {
         Self::new(one, Some(several))
     }
@@ -47,7 +48,7 @@ impl RowsSql {
         self.sized(SIZES.len() - 3, columns)
     }
 
-    /// The statement on `SIZES[size]` rows of `columns` parameters.
+    /// The merged statement on `SIZES[size]` rows of `columns` parameters.
     fn sized(&'static self, size: usize, columns: usize) -> &'static Sql {
         self.generated[size].get_or_init(|| {
             let [before, row, after] = self.several.unwrap_or_else(|| split(self.one.postgres));
@@ -58,14 +59,14 @@ impl RowsSql {
     }
 }
 
-/// The parts of `INSERT INTO … VALUES (…)`.
+/// The parts of an `INSERT INTO … VALUES (…)`.
 fn split(insert: &'static str) -> [&'static str; 3] {
     let values = insert.find("VALUES (").expect("an insertion of values");
     let (before, row) = insert.split_at(values + "VALUES ".len());
     [before, row, ""]
 }
 
-/// A row whose parameters have numbers that are larger by `by`.
+/// The text of a row with `by` added to the numbers of its parameters.
 fn renumber(row: &str, by: usize) -> String {
     let mut parts = row.split('$');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -78,20 +79,21 @@ fn renumber(row: &str, by: usize) -> String {
     text
 }
 
-/// A statement that waits to be sent.
+/// A statement that is waiting to be sent.
 pub(super) struct Queued {
     pub(super) sql: &'static Sql,
-    /// Whether it can be run together with others.
+    /// The statement on rows, if it can be merged with others. Else `None`.
     pub(super) rows: Option<&'static RowsSql>,
     pub(super) args: Vec<Value<'static>>,
-    /// How many rows it must change.
+    /// The number of rows that it must change.
     pub(super) expected: Option<u64>,
 }
 
-/// The same statements in fewer. Only those of one kind that no other statement is between become one, so that each still finds what it would have found.
+/// Merges statements. Only statements of one kind are merged, and only if there is no other statement between them, so that each finds the same rows
+/// as without merging.
 pub(super) fn merge(queued: Vec<Queued>) -> Vec<Queued> {
     let mut merged = Vec::with_capacity(queued.len());
-    // Statements on rows since the last other one, by kind in the order of their first.
+    // The statements on rows since the last other statement, by kind, in the order of the first of each kind.
     let mut groups: Vec<(&'static RowsSql, Vec<Queued>)> = Vec::new();
     for one in queued {
         let Some(rows) = one.rows else {

@@ -1,9 +1,9 @@
-//! SQL statements, parameter values, rows and errors, the same for both databases.
+//! Types that are the same for both databases: SQL statements, parameter values, rows and errors.
 
 use std::borrow::Cow;
 
-/// A statement, as text for each database, with `$1`, `$2`, … for its parameters. The parameters must first occur in
-/// ascending order, because SQLite numbers named parameters as it meets them (asserted in debug builds).
+/// A statement as text for each database, with `$1`, `$2`, … for its parameters. The parameters must first occur in ascending order, because SQLite
+/// numbers named parameters in the order of their occurrence (asserted in debug builds).
 pub(crate) struct Sql {
     pub(crate) sqlite: &'static str,
     pub(crate) postgres: &'static str,
@@ -18,13 +18,13 @@ impl Sql {
         }
     }
 
-    /// A text for each database, where they differ: mostly row locks, which SQLite with its single writer does not need.
+    /// Separate texts for the two databases: mostly because of row locks, which SQLite with its single writer does not need.
     pub(crate) const fn per_database(sqlite: &'static str, postgres: &'static str) -> Self {
         Self { sqlite, postgres }
     }
 }
 
-/// A parameter or a cell: a 64-bit number, a UTF-8 text or null. PostgreSQL stores no NUL in a text: it becomes U+FFFD.
+/// A parameter or a cell: a 64-bit number, a UTF-8 text or null. PostgreSQL cannot store NUL in a text, so it is replaced by U+FFFD.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'a> {
     Null,
@@ -33,7 +33,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The same value, owning its text.
+    /// The same value with an owned text.
     pub(crate) fn into_owned(self) -> Value<'static> {
         match self {
             Value::Null => Value::Null,
@@ -140,27 +140,27 @@ impl Row {
 /// Why a statement or a transaction failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DbError {
-    /// The connection is lost: retry on a new one. A commit that was under way may have happened.
+    /// The connection is lost: retry on a new one. A commit that was in progress may have succeeded.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
     /// The disk under the database is full or failing: nothing was committed.
     #[error("the disk of the database takes no writes: {0}")]
     DiskFull(String),
-    /// The query was ended because it took too long.
+    /// The query was ended because it exceeded its time limit.
     #[error("the query took too long")]
     QueryTimeout,
     /// A row does not have the columns or values that the code expects.
     #[error("unexpected data in the database: {0}")]
     UnexpectedData(String),
-    /// A row with the same key was inserted by another node meanwhile: applied again, the operation sees it.
+    /// Another node has inserted a row with the same key in between: if the operation is applied again, it finds that row.
     #[error("another row has the same key: {0}")]
     Duplicate(String),
-    /// Any other error, which a retry would not change: also a guarded statement that changed no row.
+    /// Any other error, which a retry would not change; also a guarded statement that changed no row.
     #[error("the statement failed: {0}")]
     Failed(String),
 }
 
-/// Fails if a statement changed another number of rows than expected: its guard (the `WHERE` clause) did not hold.
+/// Fails if a statement did not change the expected number of rows: its guard (the `WHERE` clause) was not satisfied.
 pub(super) fn expect_changed(expected: u64, changed: u64, sql: &Sql) -> Result<(), DbError> {
     if changed == expected {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The SQLite driver: opening a file durably (WAL, synchronous=full), cached statements, a pool of read-only connections.
+//! The SQLite driver: durable opening of the file (WAL, synchronous=full), cached statements, a pool of read-only connections.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -15,19 +15,19 @@ use rusqlite::{CachedStatement, Connection, ErrorCode, Statement};
 use super::disk_reserve;
 use super::sql::{DbError, Row, Sql, Value};
 
-/// Busy timeout of the writer: how long it waits for another process (a CLI command beside the server).
+/// Busy timeout of the writer: how long it waits for another process (a CLI command that runs beside the server).
 const WRITER_BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Busy timeout of a reader. A reader only ever waits while another process recovers the file.
 const READER_BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Size in bytes to which the write-ahead log shrinks after a long read, such as an audit, has made it grow.
 const WAL_MAX_BYTES: i64 = 64 << 20;
-/// Steps of SQLite's virtual machine after which a query looks whether its time is over: below a millisecond.
+/// Steps of SQLite's virtual machine after which a query checks its time limit: they take less than a millisecond.
 const STEPS_PER_CHECK: i32 = 10_000;
 const BEGIN: Sql = Sql::both("BEGIN IMMEDIATE");
 const COMMIT: Sql = Sql::both("COMMIT");
 
-/// Opens the database for writing: WAL, every commit synced to disk before it is acknowledged. On a full disk the reserve
-/// makes room.
+/// Opens the database for writing: WAL, every commit is synced to disk before it is acknowledged. If the disk is full, the reserve is deleted to free
+/// space.
 pub(crate) fn open(path: &Path) -> Result<Connection, DbError> {
     match try_open(path) {
         Err(DbError::DiskFull(_)) if disk_reserve::release(path) => try_open(path),
@@ -64,7 +64,7 @@ fn create_file(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Turns the write-ahead log on. Retries by itself: the busy timeout does not apply when two processes do this at once.
+/// Enables the write-ahead log. Retries by itself, because the busy timeout does not apply when two processes do this at once.
 fn enable_wal(conn: &Connection) -> Result<(), DbError> {
     let started = Instant::now();
     loop {
@@ -86,17 +86,17 @@ fn configure(conn: &Connection, busy: Duration) -> Result<(), DbError> {
         .map_err(db_error)?;
     conn.pragma_update(None, "temp_store", "memory")
         .map_err(db_error)?;
-    // Without the stable query planner, a plan is remade for new parameter values, at ten times the cost of a read.
+    // Without the stable query planner, a statement is planned again for new parameter values, at ten times the cost of a read.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(db_error)?;
-    // The log and its index stay when the last connection closes: on a disk that has filled up since, they could not be made.
+    // The log and its index are kept when the last connection closes: if the disk has filled up since, they could not be created again.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(db_error)?;
     conn.set_prepared_statement_cache_capacity(128);
     Ok(())
 }
 
-/// Moves what is in the write-ahead log to the database and empties the log, unless another connection is using it.
+/// Moves the contents of the write-ahead log to the database and empties the log, unless another connection is using it.
 pub(crate) fn empty_wal(path: &Path) -> Result<(), DbError> {
     let conn = open(path)?;
     conn.busy_timeout(Duration::ZERO).map_err(db_error)?;
@@ -160,7 +160,7 @@ impl Readers {
         query(&self.pick(), sql, args)
     }
 
-    /// [`Readers::query`] that is ended at a time limit.
+    /// [`Readers::query`] with a time limit.
     pub(crate) fn query_until(
         &self,
         sql: &Sql,
@@ -220,7 +220,7 @@ fn rows(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<Vec<Row>, D
     Ok(found)
 }
 
-/// A text, which something else than this program can have written without being UTF-8. Text that is UTF-8 is checked in blocks.
+/// Converts a text, which may be invalid UTF-8 if another program wrote it. Valid UTF-8 is checked in blocks.
 fn text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) => text.to_owned(),
@@ -228,8 +228,8 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-/// The connection within one transaction. Statements that a batch repeats stay prepared until its end: taking one
-/// out of the statement cache and putting it back costs about as much as a small insert.
+/// The connection within one transaction. Statements that a batch repeats stay prepared until its end: taking a statement out of the statement cache
+/// and returning it costs about as much as a small insert.
 pub(crate) struct Transaction<'c> {
     conn: &'c Connection,
     prepared: Vec<(&'static str, CachedStatement<'c>)>,
@@ -254,7 +254,7 @@ impl<'c> Transaction<'c> {
         execute(self.conn, sql, args)
     }
 
-    /// [`Transaction::execute`] of a statement that the transaction repeats; keeps it prepared.
+    /// As [`Transaction::execute`], for a statement that the transaction repeats: it stays prepared.
     pub(crate) fn execute_repeated(
         &mut self,
         sql: &'static Sql,
@@ -265,7 +265,7 @@ impl<'c> Transaction<'c> {
         statement.raw_execute().map(|n| n as u64).map_err(db_error)
     }
 
-    /// [`Transaction::query`] of a statement that the transaction repeats; keeps it prepared.
+    /// As [`Transaction::query`], for a statement that the transaction repeats: it stays prepared.
     pub(crate) fn query_repeated(
         &mut self,
         sql: &'static Sql,
@@ -333,9 +333,9 @@ pub(crate) fn db_error(e: rusqlite::Error) -> DbError {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             DbError::Unavailable("another process holds the write lock of the database".to_owned())
         }
-        // A full or failing disk: nothing was committed, and a later try may succeed.
+        // The disk is full or failing: nothing was committed, and a retry may succeed later.
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => DbError::DiskFull(e.to_string()),
-        // Only slow queries are interrupted.
+        // Only slow queries can be interrupted.
         Some(ErrorCode::OperationInterrupted) => DbError::QueryTimeout,
         Some(ErrorCode::NotADatabase) => {
             DbError::Failed("the file is not a SQLite database".to_owned())

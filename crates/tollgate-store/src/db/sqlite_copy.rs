@@ -1,4 +1,4 @@
-//! Consistent copies of a SQLite database, beside a process that writes to it.
+//! Creates consistent copies of a SQLite database while another process writes to it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,15 +10,15 @@ use rusqlite::Connection;
 use super::sql::DbError;
 use super::sqlite::{db_error, open_reader};
 
-/// Copies the database `from` as it is at this moment to the new file `to`, readable by its owner only. The copy is checked and on disk when this
-/// returns; a copy that fails or is cut off leaves no file `to`.
+/// Copies the current state of the database `from` to the new file `to`, readable by its owner only. The copy is checked and on disk when this
+/// returns; if it fails or is interrupted, there is no file `to`.
 ///
-/// `VACUUM INTO` reads in one transaction, which stops no writer. SQLite's backup API would start again after each commit of another process.
+/// `VACUUM INTO` reads in one transaction, which blocks no writer. SQLite's backup API would start again after each commit of another process.
 pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<(), DbError> {
     let partial = partial_name(to);
     let copied = copy_into(from, &partial)
         .and_then(|()| check(&partial))
-        // A file that came into being meanwhile is not replaced.
+        // If `to` was created in between, it is not replaced.
         .and_then(|()| fs::hard_link(&partial, to).map_err(|e| io_error(to, &e)));
     let _ = fs::remove_file(&partial);
     copied?;
@@ -26,7 +26,7 @@ pub(crate) fn copy_database(from: &Path, to: &Path) -> Result<(), DbError> {
 }
 
 fn copy_into(from: &Path, partial: &Path) -> Result<(), DbError> {
-    // Left by a process that was killed.
+    // A process that was killed may have left this file.
     let _ = fs::remove_file(partial);
     let file = OpenOptions::new()
         .write(true)
@@ -44,7 +44,7 @@ fn copy_into(from: &Path, partial: &Path) -> Result<(), DbError> {
     file.sync_all().map_err(|e| io_error(partial, &e))
 }
 
-/// Reads every page.
+/// Checks the file by reading every page.
 fn check(file: &Path) -> Result<(), DbError> {
     let connection = open_reader(file)?;
     let found: String = connection

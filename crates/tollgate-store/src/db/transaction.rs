@@ -25,7 +25,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Returns the rows with these ids. `one` takes a single id, `all` a JSON array of ids. SQLite runs `one` for each id, which is
+    /// Returns the rows with these ids. `one` has a single id as its parameter, `all` a JSON array of ids. SQLite runs `one` for each id, which is
     /// faster there than expanding the array; PostgreSQL runs `all` in one round trip.
     pub(crate) async fn query_by_ids(
         &mut self,
@@ -65,7 +65,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Sends the statements that [`Tx::queue`] left waiting, and returns when all of them are done.
+    /// Sends the statements that [`Tx::queue`] has queued, and returns when all of them are done.
     pub(crate) async fn flush(&mut self) -> Result<(), DbError> {
         match self {
             Self::Sqlite(_) => Ok(()),
@@ -88,8 +88,8 @@ impl Tx<'_> {
         }
     }
 
-    /// Runs a statement without waiting for its result. On PostgreSQL it is sent with the next statements, in order, so that a
-    /// batch costs few round trips. Its error fails the batch.
+    /// Queues a statement without waiting for its result. On PostgreSQL it is sent with the next statements, in order, so that a batch needs few
+    /// round trips. An error of the statement fails the batch.
     pub(crate) fn queue(&mut self, sql: &'static Sql, args: &[Value<'_>]) -> Result<(), DbError> {
         match self {
             Self::Sqlite(open) => open.execute_repeated(sql, args).map(drop),
@@ -100,7 +100,7 @@ impl Tx<'_> {
         }
     }
 
-    /// [`Tx::queue`] of a statement that PostgreSQL runs together with others of its kind.
+    /// As [`Tx::queue`], for a statement that PostgreSQL merges with others of its kind.
     pub(crate) fn queue_row(
         &mut self,
         rows: &'static RowsSql,
@@ -115,7 +115,7 @@ impl Tx<'_> {
         }
     }
 
-    /// Inserts rows: [`Tx::queue_row`] of each; SQLite, too, inserts several at once.
+    /// Inserts rows, each as by [`Tx::queue_row`]; SQLite also inserts several with one statement.
     pub(crate) fn queue_rows<'v, const COLUMNS: usize>(
         &mut self,
         insertion: &'static RowsSql,
@@ -138,7 +138,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// [`Tx::queue_row`] of a statement that must change exactly one row; anything else fails the batch.
+    /// As [`Tx::queue_row`], for a statement that must change exactly one row; otherwise the batch fails.
     pub(crate) fn queue_one_row(
         &mut self,
         rows: &'static RowsSql,
@@ -153,7 +153,7 @@ impl Tx<'_> {
         }
     }
 
-    /// [`Tx::queue`] of a statement that must change exactly one row; anything else fails the batch.
+    /// As [`Tx::queue`], for a statement that must change exactly one row; otherwise the batch fails.
     pub(crate) fn queue_one(
         &mut self,
         sql: &'static Sql,

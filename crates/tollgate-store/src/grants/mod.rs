@@ -1,26 +1,26 @@
-//! Grants of this node, where nodes share a database: money that it has taken out of a user's balance and a key's quota in advance, and divides
-//! among the chats that it serves without asking the database.
+//! Grants of this node, if nodes share a database: money that the node has reserved in advance from a user's balance and a key's quota, and divides
+//! among the chats that it serves without requests to the database.
 //!
-//! For each grant this process knows a part that is free and a part that running chats have reserved. One invariant holds at all times, whatever
-//! is lost on the way to the database:
+//! For each grant this process knows a part that is free and a part that running chats have reserved. One invariant holds at all times, even if
+//! requests to the database or their replies are lost:
 //!
 //! free + reserved ≤ `amount` of the grant's row.
 //!
-//! It holds because every change that lowers the row lowers `free` before it is sent, and every change that raises the row raises `free` after it
-//! is committed. When the outcome of a write is unknown, the grant is retired and nothing of it counts as free: no chat reserves from it any more,
-//! and once the last one has ended, the row is deleted and what is left of it given back, however much that is. What running chats have reserved stays
-//! covered, because a chat's settlement lowers the row by at most what it has reserved itself.
+//! It holds because every change that lowers the row lowers `free` before it is sent, and every change that raises the row raises `free` after it is
+//! committed. If the outcome of a write is unknown, the grant is retired and nothing of it counts as free: no chat reserves from it any more, and
+//! once the last chat has ended, the row is deleted and what is left of it is released, however much that is. What running chats have reserved stays
+//! covered, because a chat's settlement lowers the row by at most what the chat itself has reserved.
 //!
-//! - **A chat begins**: it reserves from the grant of its key. A key that was not used for [`state::QUIET`] has none: its chat is held in the database. The
-//!   next chat opens a grant; those that come meanwhile wait for it.
-//! - **A chat ends**: its charge and what it takes from the grant are one write. What it reserved and did not cost is free again.
-//! - **Refill**: below half of what the key needs for about two seconds, the grant is raised beside the chats.
-//! - **Return**: a grant that was idle for [`state::IDLE`] is closed; one that is far too large is lowered. A node that finds too little available for a
-//!   request asks the other nodes for their grants of that user, and then holds in the database for [`state::DENIED_FOR`].
-//! - **A node that dies**: others release its grants as they release its holds, once its heartbeat has expired.
-//! - **A node that sleeps** and wakes up after that still has its grants in memory. So a chat begins on a grant only while the last confirmed
+//! - **A chat begins**: it reserves from the grant of its key. A key that was not used for [`state::QUIET`] has no grant: its chat is held in the
+//!   database. The next chat opens a grant; chats that begin while it is opened wait for it.
+//! - **A chat ends**: its charge and the part that it takes from the grant are one write. What it reserved and did not spend is free again.
+//! - **Refill**: if less than half of what the key needs for about two seconds is free, the grant is raised while chats continue.
+//! - **Return**: a grant that was idle for [`state::IDLE`] is closed; one that is far too large is lowered. If a node finds too little available for
+//!   a request, it requests the other nodes to return their grants of that user, and then holds in the database for [`state::DENIED_FOR`].
+//! - **A node dies**: other nodes release its grants as they release its holds, once its heartbeat has expired.
+//! - **A node is suspended** and resumes after that: it still has its grants in memory. So a chat begins on a grant only while the last confirmed
 //!   heartbeat is younger than half the lease, by the monotonic clock and by the wall clock; and after a longer gap all grants are retired. A chat
-//!   that was running meanwhile is charged to what its account has left, and the rest is a debt.
+//!   that was running in between is charged to what its account has left, and the rest is a debt.
 
 mod state;
 pub(crate) mod upkeep;
@@ -39,13 +39,13 @@ use state::{GrantWrite, GrantsState};
 #[derive(Debug, Default)]
 pub(crate) struct Grants(Mutex<GrantsState>);
 
-/// What a chat does to get its money.
+/// How a chat gets its money.
 pub(crate) enum GrantStep {
-    /// It has the money.
+    /// The money is reserved from a grant.
     Reserved(GrantReservation),
-    /// It waits until a grant was opened or raised, which another chat has begun, and tries again.
+    /// The chat must wait until another chat's request to open or raise a grant has ended, and then retry.
     Wait(OwnedNotified),
-    /// It is held in the database.
+    /// The money must be held in the database.
     Hold,
 }
 
@@ -54,13 +54,13 @@ impl Grants {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A heartbeat of `node` is on disk, which was sent at `sent` (by the wall clock at `at`) and is valid for `lease`.
+    /// Records that a heartbeat of `node` is on disk, which was sent at `sent` (by the wall clock at `at`) and is valid for `lease`.
     pub(crate) fn heartbeat_confirmed(&self, node: &str, sent: Instant, at: Millis, lease: Millis) {
         let mut state = self.lock();
         state.heartbeat_confirmed(node, sent, at, lease);
     }
 
-    /// Reserves `amount` for a chat that begins at `at`; `is_repeated` if it has waited since it tried before. Returns also the write that the
+    /// Reserves `amount` for a chat that begins at `at`; `is_repeated` if the chat has waited since its first call. Also returns the write that the
     /// caller must pass to `Store::give_grant`.
     pub(crate) fn reserve(
         self: &Arc<Self>,
@@ -85,18 +85,18 @@ impl Grants {
         (step, write)
     }
 
-    /// How many there are, those that end included.
+    /// The number of grants, including those that are being closed.
     pub(crate) fn count(&self) -> usize {
         self.lock().count()
     }
 
-    /// What running chats of this node have reserved of a user's balance and of a key's quota.
+    /// The amounts of a user's balance and of a key's quota that running chats of this node have reserved.
     pub(crate) fn reserved_amounts(&self, account: Account<'_>) -> [Amount; 2] {
         self.lock().reserved_amounts(account)
     }
 }
 
-/// Money of a grant that is reserved for one chat. Free again when the last clone is dropped, unless the chat was settled.
+/// Money of a grant that is reserved for one chat. It is free again when the last clone is dropped, unless the chat was settled.
 #[derive(Debug, Clone)]
 pub struct GrantReservation(Arc<GrantReserved>);
 
@@ -104,18 +104,18 @@ pub struct GrantReservation(Arc<GrantReserved>);
 struct GrantReserved {
     grants: Arc<Grants>,
     grant_id: String,
-    /// `None` once the chat is settled. Changed under the lock of the grants.
+    /// `None` once the chat is settled. Changed only while the grants are locked.
     amount: Mutex<Option<Amount>>,
 }
 
 impl GrantReservation {
-    /// The grant, and what is reserved of it: nothing once the chat is settled.
+    /// The grant, and the amount that is reserved of it: nothing once the chat is settled.
     pub(crate) fn covered(&self) -> (&str, Amount) {
         let amount = *self.0.lock_amount();
         (&self.0.grant_id, amount.unwrap_or_default())
     }
 
-    /// Reserves more, so that `cost` is covered as far as the grant's free part goes.
+    /// Reserves more, so that `cost` is covered as far as the grant's free part allows.
     pub(crate) fn grow(&self, cost: Amount) {
         let mut state = self.0.grants.lock();
         let mut amount = self.0.lock_amount();
@@ -126,7 +126,7 @@ impl GrantReservation {
         }
     }
 
-    /// The chat's settlement, which took `cost` from the grant as far as it was covered, is on disk.
+    /// Records that the chat's settlement is on disk, which took `cost` from the grant as far as it was covered.
     pub(crate) fn settled(&self, cost: Amount) {
         let mut state = self.0.grants.lock();
         if let Some(reserved) = self.0.lock_amount().take() {
@@ -134,7 +134,7 @@ impl GrantReservation {
         }
     }
 
-    /// It is not known what the database has of the grant: no chat begins on it any more.
+    /// Retires the grant, because it is not known how much of it the database has: no chat begins on it any more.
     pub(crate) fn retire_grant(&self) {
         self.0.grants.lock().retire_uncertain(&self.0.grant_id);
     }

@@ -1,4 +1,4 @@
-//! What a node knows of its grants. Nothing here waits or writes.
+//! The state of a node's grants. Nothing here waits or writes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use tollgate_core::{Amount, Millis, id};
 use crate::ledger::account::Account;
 use crate::ledger::grants::{GrantRaise, NewGrant};
 
-/// A key whose last chat began longer ago than this gets no grant for the next one.
+/// If a key's last chat began longer ago than this, the key gets no grant for the next one.
 pub(super) const QUIET: Duration = Duration::from_secs(2);
-/// A grant from which no chat has begun for so long is closed.
+/// A grant is closed if no chat has begun on it for this long.
 pub(super) const IDLE: Duration = Duration::from_secs(3);
-/// For so long a user whose grants another node asked for, or for whom too little is available, gets none.
+/// How long a user gets no grants after another node requested the user's grants, or too little was available.
 pub(super) const DENIED_FOR: Duration = Duration::from_secs(3);
 
-/// Spending is counted in windows of this length: with the one before, they are the last one to two seconds.
+/// Spending is counted in windows of this length: the current and the previous window together cover the last one to two seconds.
 const WINDOW: Duration = Duration::from_secs(1);
-/// A grant that has more free than so many times what its key needs is lowered.
+/// A grant is lowered if its free part is more than this many times what its key needs.
 const TOO_LARGE: i64 = 4;
 
-/// A write that a chat causes; not all chats do.
+/// A write that a chat causes; not every chat causes one.
 #[derive(Debug, Clone)]
 pub(crate) enum GrantWrite {
     Open(NewGrant),
@@ -34,11 +34,11 @@ pub(crate) enum GrantWrite {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct GrantsState {
     heartbeat: Option<ConfirmedHeartbeat>,
-    /// By key id: the keys that had a chat a short time ago.
+    /// By key id: the keys that had a chat recently.
     keys: HashMap<String, KeyState, RandomState>,
-    /// By their ids: those of `keys`, and those that end.
+    /// By grant id: the grants of `keys`, and those that are being closed.
     grants: HashMap<String, Grant, RandomState>,
-    /// Users who get no grants until then.
+    /// Users who get no grants until that time.
     without: HashMap<String, Instant, RandomState>,
 }
 
@@ -57,20 +57,20 @@ struct KeyState {
     grant_id: Option<String>,
     /// Whether a grant is being opened or raised.
     is_changing: bool,
-    /// Tells those who wait for that.
+    /// Notifies the chats that wait until this has ended.
     changed: Arc<Notify>,
     need: Need,
 }
 
-/// What the chats of a key need.
+/// How much the chats of a key need.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 struct Need {
     last_chat: Instant,
     window: Instant,
-    /// The sum of what chats have reserved in this window and in the one before.
+    /// The sums that chats have reserved in the current window and in the previous one.
     sums: [Amount; 2],
-    /// The most that one of them has reserved.
+    /// The largest amount that a chat has reserved in each of them.
     largest: [Amount; 2],
 }
 
@@ -105,7 +105,7 @@ impl Need {
         self.window = now;
     }
 
-    /// What the key needs for about two seconds; at least two of its largest chats.
+    /// The amount that the key needs for about two seconds; at least that of two of its largest chats.
     fn amount(&self) -> Amount {
         let [now, before] = self.sums;
         let sum = now.checked_add(before).unwrap_or(now);
@@ -122,33 +122,33 @@ struct Grant {
     key_id: String,
     free: Amount,
     reserved: Amount,
-    /// What was granted, and given back before its end, in all.
+    /// The amounts that were granted, and that were released before the grant's end, in total.
     granted: Amount,
     released: Amount,
-    /// No chat begins on it any more.
+    /// Whether no chat begins on it any more.
     is_retired: bool,
-    /// The outcome of a write is unknown, so nothing is known to be free: what is left is given back when the last chat has ended.
+    /// Whether the outcome of a write is unknown, so that no free part is known: what is left is released when the last chat has ended.
     is_uncertain: bool,
-    /// Whether a part of it is being given back, or all.
+    /// Whether a part of it, or all of it, is being released.
     is_returning: bool,
 }
 
-/// What the lock's holder must do.
+/// What the caller must do.
 pub(super) enum Step {
-    /// From the grant of this id.
+    /// The amount was reserved from the grant with this id.
     Reserved(String),
     Wait(Arc<Notify>),
     Hold,
 }
 
-/// A part of a grant, or all of it, to be given back.
+/// A part of a grant, or all of it, that must be released.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Return {
     pub(super) id: String,
     pub(super) user_id: String,
     pub(super) key_id: String,
-    /// `None` to end it: then what is left of it is given back.
+    /// The part; `None` closes the grant, which releases what is left of it.
     pub(super) part: Option<ReturnedPart>,
 }
 
@@ -156,7 +156,7 @@ pub(super) struct Return {
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct ReturnedPart {
     pub(super) amount: Amount,
-    /// What was given back before.
+    /// The amount that was released before.
     pub(super) released: Amount,
 }
 
@@ -170,7 +170,7 @@ impl GrantsState {
     ) {
         let lease = Duration::from_millis(lease.unsigned_abs());
         let confirmed = self.heartbeat.as_ref();
-        // Other nodes may have released its grants after the last heartbeat expired.
+        // Other nodes may have released this node's grants after the last heartbeat expired.
         if confirmed.is_some_and(|last| last.sent.elapsed() >= last.lease * 3 / 4) {
             self.retire_all();
         }
@@ -182,7 +182,7 @@ impl GrantsState {
         });
     }
 
-    /// The node, if a chat may begin on a grant at `at`.
+    /// The node's name. `None` if no chat may begin on a grant at `at`.
     fn serving_node(&self, at: Millis) -> Option<&str> {
         let ConfirmedHeartbeat {
             node,
@@ -195,7 +195,7 @@ impl GrantsState {
         (sent.elapsed() < half && by_wall_clock < half).then_some(node)
     }
 
-    /// Reserves `amount` for a chat. `is_repeated` if the chat has waited since it tried before: the key needs its amount only once.
+    /// Reserves `amount` for a chat. `is_repeated` if the chat has waited since its first call: its amount is added to the key's need only once.
     pub(super) fn reserve(
         &mut self,
         account: Account<'_>,
@@ -271,7 +271,7 @@ impl GrantsState {
         (step, write)
     }
 
-    /// A grant of `amount` was opened.
+    /// Records that a grant of `amount` was opened.
     pub(super) fn opened(&mut self, account: Account<'_>, id: String, amount: Amount) {
         let grant = Grant {
             user_id: account.user_id.to_owned(),
@@ -290,13 +290,13 @@ impl GrantsState {
         }
     }
 
-    /// A grant may have been opened, of which nothing is known but its id: it is closed soon.
+    /// Records that a grant may have been opened of which only the id is known: it is closed soon.
     pub(super) fn may_be_open(&mut self, account: Account<'_>, id: String) {
         self.opened(account, id.clone(), Amount::ZERO);
         self.retire_uncertain(&id);
     }
 
-    /// A grant was raised by `amount`.
+    /// Records that a grant was raised by `amount`.
     pub(super) fn raised(&mut self, id: &str, amount: Amount) {
         if let Some(grant) = self.grants.get_mut(id) {
             grant.add_free(amount);
@@ -304,7 +304,7 @@ impl GrantsState {
         }
     }
 
-    /// What was begun to open or raise a grant has ended: those who wait for it try again.
+    /// Records that a request to open or raise a grant has ended: chats that wait for it retry.
     pub(super) fn end_change(&mut self, key_id: &str) {
         if let Some(key) = self.keys.get_mut(key_id) {
             key.is_changing = false;
@@ -312,13 +312,13 @@ impl GrantsState {
         }
     }
 
-    /// A user gets no grants for a while.
+    /// Gives a user no grants for a while.
     pub(super) fn leave_without(&mut self, user_id: &str) {
         let until = Instant::now() + DENIED_FOR;
         self.without.insert(user_id.to_owned(), until);
     }
 
-    /// Takes up to `amount` more of what is free. Returns how much.
+    /// Reserves up to `amount` more of the free part. Returns how much was reserved.
     pub(super) fn reserve_more(&mut self, id: &str, amount: Amount) -> Amount {
         let Some(grant) = self.grants.get_mut(id) else {
             return Amount::ZERO;
@@ -337,7 +337,7 @@ impl GrantsState {
         }
     }
 
-    /// No chat begins on this grant any more.
+    /// Retires a grant: no chat begins on it any more.
     pub(super) fn retire(&mut self, id: &str) {
         let Some(grant) = self.grants.get_mut(id) else {
             return;
@@ -350,7 +350,7 @@ impl GrantsState {
         }
     }
 
-    /// As [`GrantsState::retire`], because it is not known what the database has of the grant.
+    /// As [`GrantsState::retire`], because it is not known how much of the grant the database has.
     pub(super) fn retire_uncertain(&mut self, id: &str) {
         if let Some(grant) = self.grants.get_mut(id) {
             grant.is_uncertain = true;
@@ -366,7 +366,7 @@ impl GrantsState {
         }
     }
 
-    /// Retires the grants of a user, who gets no others for a while.
+    /// Retires the grants of a user, and gives the user no others for a while.
     pub(super) fn retire_of_user(&mut self, user_id: &str) {
         let of_user = self
             .grants
@@ -383,13 +383,13 @@ impl GrantsState {
         self.grants.get(id).map(|grant| grant.user_id.clone())
     }
 
-    /// The node, if it has grants.
+    /// The node's name, if it has grants.
     pub(super) fn node_with_grants(&self) -> Option<String> {
         let node = self.heartbeat.as_ref().map(|heartbeat| &heartbeat.node);
         node.filter(|_| !self.grants.is_empty()).cloned()
     }
 
-    /// Retires grants that are idle, and takes what is to be given back out of the free parts. Forgets keys that are quiet.
+    /// Retires idle grants, and takes the amounts that must be released from the free parts. Removes keys without recent chats.
     pub(super) fn take_returns(&mut self) -> Vec<Return> {
         let now = Instant::now();
         self.without.retain(|_, until| now < *until);
@@ -427,7 +427,7 @@ impl GrantsState {
         returns
     }
 
-    /// What was taken to be given back is on disk, or failed to be written: then the grant is retired, and closed later.
+    /// Records that a release is on disk, or that its write failed: then the grant is retired, and closed later.
     pub(super) fn returned(&mut self, id: &str, is_closed: bool, is_written: bool) {
         if is_closed && is_written {
             self.grants.remove(id);
@@ -445,7 +445,7 @@ impl GrantsState {
         self.grants.len()
     }
 
-    /// The sums over the grants of a user and of a key.
+    /// The sums of what is reserved, over the grants of a user and of a key.
     pub(super) fn reserved_amounts(&self, account: Account<'_>) -> [Amount; 2] {
         let mut sums = [Amount::ZERO; 2];
         for grant in self.grants.values() {
@@ -480,7 +480,7 @@ impl Grant {
         }
     }
 
-    /// Takes what is to be given back of a key that needs `need`: a part, or (`Some(None)`) all.
+    /// Takes the amount that must be released if the key needs `need`: a part, or (`Some(None)`) all.
     fn take_return(&mut self, need: Amount) -> Option<Option<ReturnedPart>> {
         if self.is_returning {
             return None;

@@ -1,4 +1,4 @@
-//! Opening, refilling, giving back, asking for and releasing grants.
+//! Opens, refills, returns, reclaims and releases grants.
 
 use std::time::{Duration, Instant};
 
@@ -13,9 +13,9 @@ use crate::error::StoreError;
 use crate::ledger::account::Account;
 use crate::store::Store;
 
-/// How often a chat waits for a grant before it is held in the database.
+/// How often a chat waits for a grant before its money is held in the database.
 const WAITS: usize = 2;
-/// How long a request that found too little available waits for what other nodes give back, and how often it looks.
+/// How long a request that found too little available waits for other nodes to return grants, and how often it checks.
 const RECLAIM_TIMEOUT: Duration = Duration::from_millis(1_500);
 const RECLAIM_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -30,8 +30,8 @@ pub(crate) const ORPHANED_GRANTS: Sql = Sql::both(
 
 /// Grants.
 impl Store {
-    /// Allows chats of this node to begin on grants: its heartbeat, sent at `sent` and at `now` by the wall clock, is on disk and valid for
-    /// `lease`. Without it, every chat is held in the database. Does nothing where the database is not shared.
+    /// Allows chats of this node to begin on grants: its heartbeat, sent at `sent` and at `now` by the wall clock, is on disk and valid for `lease`.
+    /// Without this, every chat is held in the database. Does nothing if the database is not shared.
     pub fn allow_grants(&self, node: &str, sent: Instant, now: Millis, lease: Millis) {
         if self.is_shared() {
             let grants = &self.writer.grants;
@@ -39,12 +39,12 @@ impl Store {
         }
     }
 
-    /// How many grants this process has.
+    /// The number of grants of this process.
     pub fn count_grants(&self) -> usize {
         self.writer.grants.count()
     }
 
-    /// Reserves `amount` from a grant of this node; `None` if the chat must be held in the database.
+    /// Reserves `amount` from a grant of this node; `None` if the chat's money must be held in the database.
     pub(crate) async fn reserve_from_grant(
         &self,
         account: Account<'_>,
@@ -66,7 +66,7 @@ impl Store {
         None
     }
 
-    /// Opens or raises a grant in a task of its own: others wait for it too, so it must not end with the request that needs it first.
+    /// Opens or raises a grant in a separate task: other chats wait for it too, so it must not end with the request that needed it first.
     fn give_grant(&self, account: Account<'_>, write: GrantWrite) {
         let store = self.clone();
         let (user_id, key_id) = (account.user_id.to_owned(), account.key_id.to_owned());
@@ -97,7 +97,7 @@ impl Store {
         });
     }
 
-    /// Gives back what this node does not need of its grants, or what others have asked for. Call it several times a second.
+    /// Releases the parts of this node's grants that it does not need or that other nodes have requested. Call it several times a second.
     ///
     /// # Errors
     /// The database's.
@@ -113,7 +113,7 @@ impl Store {
         self.write_returns(now).await
     }
 
-    /// Gives back all grants of this node, but for what running chats have reserved. Call it at the end, when no more chats begin.
+    /// Releases all grants of this node, except what running chats have reserved. Call it at the end, when no more chats begin.
     ///
     /// # Errors
     /// The database's.
@@ -127,7 +127,7 @@ impl Store {
         let writes = returns.into_iter().map(|returned| async move {
             let (id, is_closed) = (returned.id.clone(), returned.part.is_none());
             let written = self.write(ReturnGrant { returned, at: now }).await;
-            // One that is to be closed and is gone was released by others: that is as good.
+            // If a grant that should be closed does not exist, other nodes have released it, which has the same effect.
             let is_written = match &written {
                 Ok(is_as_known) => is_closed || *is_as_known,
                 Err(_) => false,
@@ -141,8 +141,8 @@ impl Store {
         join_all(writes).await.into_iter().collect()
     }
 
-    /// Gets back what nodes have granted themselves of a user's balance, for a request that finds too little available. Returns false if there
-    /// is nothing; waits at most 1.5 s for other nodes.
+    /// Reclaims the grants of a user's balance from all nodes, for a request that finds too little available. Returns false if there are none; waits
+    /// at most 1.5 s for other nodes.
     ///
     /// # Errors
     /// The database's.
@@ -170,8 +170,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Releases the grants of nodes that are not alive, which is what is left of them. Returns how many. Call it as often as
-    /// [`Store::heartbeat`].
+    /// Releases what is left of the grants of nodes that are not alive. Returns the number of grants. Call it as often as [`Store::heartbeat`].
     ///
     /// # Errors
     /// The database's.

@@ -1,4 +1,4 @@
-//! The writes of grants.
+//! The database writes of grants.
 
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis};
@@ -14,7 +14,7 @@ const REQUEST_GRANTS: Sql = Sql::both(
     "UPDATE grants SET asked_at = COALESCE(asked_at, CAST($1 AS BIGINT)) WHERE user_id = $2",
 );
 
-/// Opens or raises a grant. Returns the amount; `None` if there is no such grant any more.
+/// Opens or raises a grant. Returns the amount; `None` if the grant does not exist any more.
 pub(super) struct GiveGrant {
     pub(super) user_id: String,
     pub(super) key_id: String,
@@ -44,7 +44,7 @@ impl Write for GiveGrant {
     }
 }
 
-/// Gives back a part of a grant of this node, or all of it.
+/// Releases a part of a grant of this node, or all of it.
 pub(super) struct ReturnGrant {
     pub(super) returned: Return,
     pub(super) at: Millis,
@@ -52,7 +52,7 @@ pub(super) struct ReturnGrant {
 
 #[async_trait(?Send)]
 impl Write for ReturnGrant {
-    /// Whether there was such a grant, and it was as this node knows it.
+    /// Whether the grant exists, and was as this node expects.
     type Out = bool;
 
     fn accounts(&self) -> AccountIds<'_> {
@@ -77,7 +77,7 @@ impl Write for ReturnGrant {
     }
 }
 
-/// Closes a grant of another node, if that is dead.
+/// Closes a grant of another node, if that node is dead.
 pub(super) struct CloseOrphanedGrant {
     pub(super) id: String,
     pub(super) user_id: String,
@@ -87,7 +87,7 @@ pub(super) struct CloseOrphanedGrant {
 
 #[async_trait(?Send)]
 impl Write for CloseOrphanedGrant {
-    /// Whether it was closed.
+    /// Whether the grant was closed.
     type Out = bool;
 
     fn accounts(&self) -> AccountIds<'_> {
@@ -103,7 +103,7 @@ impl Write for CloseOrphanedGrant {
     }
 }
 
-/// Asks all nodes to give back their grants of a user. The user's row is locked first, as by all who change grants.
+/// Requests all nodes to return their grants of a user. The user's row is locked first, as by every write that changes grants.
 pub(super) struct RequestGrants {
     pub(super) user_id: String,
     pub(super) now: Millis,

@@ -1,4 +1,4 @@
-//! Who pays for a charge, and why a movement of money is rejected.
+//! The account that pays for a charge, and the reasons why a movement of money is rejected.
 
 use tollgate_core::Amount;
 
@@ -14,14 +14,14 @@ pub(crate) struct Account<'a> {
 /// Why the ledger rejected a hold or a debit. Nothing was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rejection {
-    /// The user's balance, less what is held and reserved, does not cover it.
+    /// The user's balance, minus held and reserved amounts, does not cover it.
     InsufficientBalance {
-        /// What is available.
+        /// The available amount.
         available: Amount,
     },
-    /// The key's quota, less what is used, held and reserved, does not cover it.
+    /// The key's quota, minus used, held and reserved amounts, does not cover it.
     InsufficientQuota {
-        /// What is available.
+        /// The available amount.
         available: Amount,
     },
     /// A hard budget of the user or key does not cover it.

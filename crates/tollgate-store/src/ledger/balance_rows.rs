@@ -1,4 +1,4 @@
-//! Reading and locking the rows of the users and keys of a batch.
+//! Reads and locks the rows of the users and keys of a batch.
 
 use std::collections::BTreeSet;
 
@@ -14,20 +14,21 @@ macro_rules! key_columns {
         "SELECT id, held, used, quota, revoked_at, user_id, budgets FROM keys "
     };
 }
-/// The rows of a JSON array of ids, locked in the order of the ids.
+/// Selects the rows of a JSON array of ids, locked in the order of the ids.
 macro_rules! of_ids {
     () => {
         "WHERE id = ANY (ARRAY(SELECT json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)))) ORDER BY id FOR UPDATE"
     };
 }
-/// Waits for the batches of other nodes that move money of these users, a JSON array of ids: locks in the order of their keys, until the end of the transaction.
-/// The statement after it then sees what they committed. Rows that it had to wait for instead, PostgreSQL would read and check again one by one.
+/// Waits for the batches of other nodes that move money of these users, a JSON array of ids: locks in the order of their keys, until the end of the
+/// transaction. The statement after it then sees what they committed. Otherwise PostgreSQL would wait for each row, and then read and check it again,
+/// one row at a time.
 const WAIT_FOR_USERS: Sql = Sql::both(
     "SELECT COUNT(*) FROM (SELECT pg_advisory_xact_lock(key) FROM (
          SELECT DISTINCT hashtextextended(id, 7053118) AS key FROM json_array_elements_text(CAST(CAST($1 AS TEXT) AS json)) AS ids (id) ORDER BY 1
      ) AS keys) AS locked",
 );
-/// With more users than these a batch does not wait first: locks of that kind are few on a server.
+/// If a batch has more users than this, it does not wait first, because a server has few locks of this kind.
 const MAX_WAITED_FOR: usize = 64;
 const LOAD_USER: Sql = Sql::both(concat!(user_columns!(), "WHERE id = $1"));
 const LOAD_USERS: Sql = Sql::both(concat!(user_columns!(), of_ids!()));

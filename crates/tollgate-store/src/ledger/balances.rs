@@ -1,5 +1,5 @@
-//! The balances of the users and keys of a batch: read and locked once, moved in memory, written back once with guarded
-//! updates. Amounts that chats have reserved ([`super::reservations`]) are not available here.
+//! The balances of the users and keys of a batch: they are read and locked once, changed in memory, and written once with guarded updates. Amounts
+//! that chats have reserved ([`super::reservations`]) are not available to these changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::reservations::{Headroom, Reservation, ReservationState, Reservations}
 use super::sum::sum;
 use crate::db::{DbError, RowsSql, Sql, Tx, args};
 
-// The guard: a movement that lowers what is available must leave at least 0 available, but for the debt that its chats record.
+// The guard: a movement that lowers the available amount must leave at least 0, except for the debt that its chats record.
 static MOVE_USER: RowsSql = RowsSql::update(
     Sql::both(
     "UPDATE users SET balance = balance + CAST($1 AS BIGINT), held = held + CAST($2 AS BIGINT), used = used + CAST($3 AS BIGINT)
@@ -42,7 +42,7 @@ static MOVE_KEY: RowsSql = RowsSql::update(
                                    OR keys.held + m.held + keys.used + m.used <= keys.quota + m.debt)",
     ],
 );
-// Spends a part of a grant; nothing if too little of it is left.
+// Spends a part of a grant; does nothing if too little of the grant is left.
 static SETTLE_GRANT: RowsSql = RowsSql::update(
     Sql::both(
         "UPDATE grants SET amount = amount - CAST($1 AS BIGINT), settled = settled + CAST($1 AS BIGINT)
@@ -59,13 +59,13 @@ static SETTLE_GRANT: RowsSql = RowsSql::update(
 struct UserBalance {
     unlimited: bool,
     disabled: bool,
-    /// Balance, held, used: as in the row plus `moved`.
+    /// Balance, held, used: the values of the row plus `moved`.
     sums: [Amount; 3],
-    /// What this batch has moved of each.
+    /// The amounts by which this batch has changed each of them.
     moved: [Amount; 3],
-    /// What this batch has charged beyond balance less held.
+    /// The amount that this batch has charged beyond balance minus held.
     debt: Amount,
-    /// The reservations that end with this batch.
+    /// The sum of the reservations that end with this batch.
     ended_reservations: Amount,
     budgets: Budgets,
 }
@@ -75,12 +75,12 @@ struct KeyBalance {
     user_id: String,
     quota: Option<Amount>,
     revoked: bool,
-    /// Held, used: as in the row plus `moved`.
+    /// Held, used: the values of the row plus `moved`.
     sums: [Amount; 2],
     moved: [Amount; 2],
-    /// What this batch has taken off the quota for other keys.
+    /// The amount that this batch has deducted from the quota for other keys.
     quota_taken: Amount,
-    /// What this batch has charged beyond the quota.
+    /// The amount that this batch has charged beyond the quota.
     debt: Amount,
     ended_reservations: Amount,
     budgets: Budgets,
@@ -91,7 +91,7 @@ struct KeyBalance {
 pub(crate) struct Balances {
     users: BTreeMap<String, UserBalance>,
     keys: BTreeMap<String, KeyBalance>,
-    /// What this batch has spent of grants, by their ids.
+    /// The amounts that this batch has spent from grants, by their ids.
     settled_of_grants: BTreeMap<String, Amount>,
     reservations: Arc<Reservations>,
 }
@@ -188,7 +188,7 @@ impl Balances {
         }
     }
 
-    /// A budget of a user or key of this batch, with what it has spent.
+    /// A budget of a user or key of this batch, with the amount spent.
     pub(crate) fn budget_mut(&mut self, owner_id: &str, id: &str) -> Option<&mut LoadedBudget> {
         self.budgets_mut(owner_id)?.get_mut(id)
     }
@@ -207,23 +207,23 @@ impl Balances {
         self.users.insert(user_id.to_owned(), user);
     }
 
-    /// Balance, held and used of a user that this batch has loaded, with what it has moved.
+    /// Balance, held and used of a user that this batch has loaded, including the changes of this batch.
     pub(crate) fn sums_of_user(&self, user_id: &str) -> Option<[Amount; 3]> {
         self.users.get(user_id).map(|user| user.sums)
     }
 
-    /// Held and used of a key that this batch has loaded, with what it has moved.
+    /// Held and used of a key that this batch has loaded, including the changes of this batch.
     pub(crate) fn sums_of_key(&self, key_id: &str) -> Option<[Amount; 2]> {
         self.keys.get(key_id).map(|key| key.sums)
     }
 
-    /// What this batch has moved of balance, held and used of a user; 0 if it has not loaded the user.
+    /// The amounts by which this batch has changed balance, held and used of a user; 0 if it has not loaded the user.
     pub(crate) fn moved_of_user(&self, user_id: &str) -> [Amount; 3] {
         let user = self.users.get(user_id);
         user.map_or_else(Default::default, |user| user.moved)
     }
 
-    /// What this batch has moved of held and used of a key; 0 if it has not loaded the key.
+    /// The amounts by which this batch has changed held and used of a key; 0 if it has not loaded the key.
     pub(crate) fn moved_of_key(&self, key_id: &str) -> [Amount; 2] {
         let key = self.keys.get(key_id);
         key.map_or_else(Default::default, |key| key.moved)
@@ -251,8 +251,8 @@ impl Balances {
         Ok(())
     }
 
-    /// Primes the reservations with the headroom that the rows have once this batch is committed, so that the next chats need
-    /// not read them. Only for a batch that does nothing to users and keys but move their money.
+    /// Primes the reservations with the headroom that the rows have once this batch is committed, so that the next chats need not read them. Only for
+    /// a batch that makes no other change to users and keys than moving their money.
     pub(crate) fn prime_reservations(&self) {
         let headrooms = self.keys.iter().filter_map(|(id, key)| {
             let user = self.users.get(&key.user_id)?;
@@ -339,7 +339,7 @@ impl Balances {
         Ok(Ok(()))
     }
 
-    /// Closes a hold at the time `at`: `settled` of it is spent, the rest is released.
+    /// Closes a hold at the time `at`: spends `settled` of it and releases the rest.
     pub(super) fn close_hold(
         &mut self,
         account: Account<'_>,
@@ -372,8 +372,8 @@ impl Balances {
         self.charge(account, cost - from_grant, None, at)
     }
 
-    /// Spends `cost` at the time `at`, available or not, and ends `reservation` with this batch. Returns the debt: the part of `cost` that neither
-    /// the balance (less what is held) nor the quota covers. What other chats have reserved is not counted: they may cost less.
+    /// Spends `cost` at the time `at`, whether or not it is available, and ends `reservation` with this batch. Returns the debt: the part of `cost`
+    /// that neither the balance (minus what is held) nor the quota covers. Reservations of other chats are not deducted, because these may cost less.
     pub(super) fn charge(
         &mut self,
         account: Account<'_>,
@@ -405,7 +405,7 @@ impl Balances {
         Ok(user_debt.max(key_debt))
     }
 
-    /// Gives back at the time `at` what was spent: raises the balance, lowers what user and key have used.
+    /// Refunds a spent amount at the time `at`: raises the balance, lowers what user and key have used.
     pub(super) fn refund(
         &mut self,
         account: Account<'_>,
@@ -422,7 +422,7 @@ impl Balances {
         key.publish_taken(&mut reserved, account.key_id)
     }
 
-    /// Takes `amount` off what is left of a key's quota. The caller changes the row.
+    /// Deducts `amount` from what is left of a key's quota. The caller changes the row.
     pub(crate) fn take_quota(
         &mut self,
         key_id: &str,
@@ -443,7 +443,7 @@ impl Balances {
         Ok(Ok(()))
     }
 
-    /// Adds to a balance or, if the amount is negative, takes from it; never takes what is held or reserved.
+    /// Adds to a balance or, if the amount is negative, deducts from it; never deducts what is held or reserved.
     pub(super) fn credit(
         &mut self,
         user_id: &str,
@@ -476,20 +476,20 @@ fn find<'b>(
 }
 
 impl UserBalance {
-    /// What is not held; negative in debt, `None` without a limit.
+    /// The amount that is not held; negative if the user is in debt, `None` without a limit.
     fn unreserved(&self) -> Result<Option<Amount>, DbError> {
         let [balance, held, _] = self.sums;
         (!self.unlimited).then(|| sum(balance, -held)).transpose()
     }
 
-    /// What is neither held nor reserved. Never negative: in debt, nothing is available.
+    /// The amount that is neither held nor reserved. Never negative: if the user is in debt, nothing is available.
     fn available(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
         let [balance, held, _] = self.sums;
         let reserved = self.reserved(reserved, id)?;
         Ok(sum(sum(balance, -held)?, -reserved)?.max(Amount::ZERO))
     }
 
-    /// The reservations that do not end with this batch.
+    /// The sum of the reservations that do not end with this batch.
     fn reserved(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
         sum(reserved.of_user(id), -self.ended_reservations)
     }
@@ -498,7 +498,7 @@ impl UserBalance {
         apply_movement(&mut self.sums, &mut self.moved, by)
     }
 
-    /// Publishes what this batch has taken, under the lock under which it was found available.
+    /// Publishes how much this batch has taken, under the lock under which that was found available.
     fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
         let [balance, held, _] = self.moved;
         let of_balance = (!self.unlimited).then_some(-balance);
@@ -511,14 +511,14 @@ impl UserBalance {
 }
 
 impl KeyBalance {
-    /// What is left of the quota and not held; negative if the quota is exceeded, `None` without a quota.
+    /// The quota minus what is used and held; negative if the quota is exceeded, `None` without a quota.
     fn unreserved(&self) -> Result<Option<Amount>, DbError> {
         let [held, used] = self.sums;
         let left = |quota| sum(sum(quota, -used)?, -held);
         self.quota.map(left).transpose()
     }
 
-    /// What is left of the quota, never negative; `None` without a quota.
+    /// What is available of the quota, never negative; `None` without a quota.
     fn available(&self, reserved: &ReservationState, id: &str) -> Result<Option<Amount>, DbError> {
         let Some(quota) = self.quota else {
             return Ok(None);
@@ -553,7 +553,7 @@ impl KeyBalance {
     }
 }
 
-/// The part of `cost` that `left` does not cover; nothing without a limit.
+/// The part of `cost` that `left` does not cover; 0 without a limit.
 fn shortfall(cost: Amount, left: Option<Amount>) -> Result<Amount, DbError> {
     let Some(left) = left else {
         return Ok(Amount::ZERO);
@@ -561,8 +561,8 @@ fn shortfall(cost: Amount, left: Option<Amount>) -> Result<Amount, DbError> {
     Ok(sum(cost, -left.max(Amount::ZERO))?.max(Amount::ZERO))
 }
 
-/// Adds `by` to the sums and to what was moved. A sum that leaves the range of an amount fails the operation and with it the
-/// batch, whose other operations are then retried without it.
+/// Adds `by` to the sums and to the changes of the batch. If a sum leaves the range of an amount, the operation and its batch fail, and the other
+/// operations are retried without it.
 fn apply_movement<const N: usize>(
     sums: &mut [Amount; N],
     moved: &mut [Amount; N],

@@ -1,8 +1,8 @@
-//! Budgets (table `budgets`): what a user or key may spend in a day, week or month of UTC.
+//! Budgets (table `budgets`): the most that a user or key may spend in a day, week or month of UTC.
 //!
-//! A budget's row is read and written only while the row of its owner is locked, so every movement of the owner's money sees it. A hold is
-//! rejected by a hard budget if what was spent in the period, what the owner has held and the new hold are more than its amount. What is held
-//! across the end of a period counts in the next one, where it is settled.
+//! A budget's row is read and written only while the row of its owner is locked, so every movement of the owner's money sees it. A hard budget
+//! rejects a hold if the amount spent in the period, the owner's held amount and the new hold together exceed the budget's amount. Amounts that are
+//! held across the end of a period count in the next one, in which they are settled.
 
 use jiff::ToSpan as _;
 use jiff::tz::TimeZone;
@@ -28,17 +28,17 @@ pub(super) const LOAD_ALL_BUDGETS: Sql = Sql::both(concat!(
 pub(crate) const SET_SPENT: Sql =
     Sql::both("UPDATE budgets SET spent = $1, period_start = $2 WHERE id = $3");
 
-/// Days from the Monday of the week of 1970-01-01, a Thursday, to that day.
+/// Days from the Monday of the week of 1970-01-01 to that day, which was a Thursday.
 const DAYS_SINCE_MONDAY: i64 = 3;
 
-/// How long a budget runs before it starts anew, in UTC.
+/// How long a budget runs before it starts again, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetPeriod {
-    /// From midnight.
+    /// Begins at midnight.
     Day,
-    /// From Monday, midnight.
+    /// Begins on Monday at midnight.
     Week,
-    /// From the first of the month, midnight.
+    /// Begins on the first of the month at midnight.
     Month,
 }
 
@@ -60,12 +60,12 @@ impl BudgetPeriod {
         Self::ALL.into_iter().find(|period| period.name() == name)
     }
 
-    /// When the period that `at` is in began.
+    /// When the period that contains `at` began.
     pub fn start(self, at: Millis) -> Millis {
         self.bounds(at)[0]
     }
 
-    /// When the period that `at` is in ends and the next begins.
+    /// When the period that contains `at` ends and the next one begins.
     pub fn end(self, at: Millis) -> Millis {
         self.bounds(at)[1]
     }
@@ -78,7 +78,7 @@ impl BudgetPeriod {
                 let monday = (days + DAYS_SINCE_MONDAY).div_euclid(7) * 7 - DAYS_SINCE_MONDAY;
                 [monday * DAY, (monday + 7) * DAY]
             }
-            // Only years beyond 9999 have no bounds.
+            // Only years beyond 9999 have no bounds here.
             Self::Month => month_bounds(at).unwrap_or([days * DAY, (days + 1) * DAY]),
         }
     }
@@ -92,41 +92,41 @@ fn month_bounds(at: Millis) -> Option<[Millis; 2]> {
     Some([midnight(first)?, midnight(next)?].map(|time| time.timestamp().as_millisecond()))
 }
 
-/// Whose budget it is.
+/// The kind of a budget's owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetOwner {
-    /// A user's: all its keys together.
+    /// A user: all keys of the user together.
     User,
-    /// A key's.
+    /// A key.
     Key,
 }
 
 /// The hard budget that rejected a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExceededBudget {
-    /// Whose it is.
+    /// Whether its owner is a user or a key.
     pub owner: BudgetOwner,
     /// Its period.
     pub period: BudgetPeriod,
-    /// What may be spent in the period.
+    /// The most that may be spent in the period.
     pub amount: Amount,
-    /// What is left of it, less what is held and reserved; 0 or more.
+    /// The part of the amount that is not spent, held or reserved; 0 or more.
     pub available: Amount,
-    /// When it starts anew.
+    /// When its period ends and the next one begins.
     pub resets_at: Millis,
 }
 
-/// A budget of a user or key of a batch, with what the batch has spent of it.
+/// A budget of a user or key of a batch, with the amount that the batch has spent of it.
 #[derive(Debug)]
 pub(crate) struct LoadedBudget {
     pub(crate) id: String,
     pub(crate) amount: Amount,
     pub(crate) period: BudgetPeriod,
     pub(crate) is_hard: bool,
-    /// Since `period_start`.
+    /// The amount spent since `period_start`.
     pub(crate) spent: Amount,
     pub(crate) period_start: Millis,
-    /// What this batch has spent of it.
+    /// The amount that this batch has spent of it.
     moved: Amount,
     is_changed: bool,
 }
@@ -153,13 +153,13 @@ impl LoadedBudget {
         }
     }
 
-    /// Changes it as this transaction has changed its row.
+    /// Applies a change that this transaction has made to its row.
     pub(crate) fn change(&mut self, to: Self) {
         let moved = self.moved;
         *self = Self { moved, ..to };
     }
 
-    /// From a row of [`LOAD_BUDGETS`], with the id of its owner.
+    /// Reads a row of [`LOAD_BUDGETS`], with the id of its owner.
     pub(super) fn read(row: &mut Row) -> Result<(String, Self), DbError> {
         let period = row.text(3)?;
         let period = BudgetPeriod::from_name(&period)
@@ -177,7 +177,7 @@ impl LoadedBudget {
         Ok((row.text(1)?, budget))
     }
 
-    /// Adds to what was spent, or takes from it if the amount is negative, at the time `at`. Nothing if that is in an earlier period.
+    /// Adds `amount`, which may be negative, to the amount spent at the time `at`. Does nothing if that is in an earlier period.
     fn spend(&mut self, amount: Amount, at: Millis) -> Result<(), DbError> {
         let start = self.period.start(at);
         if amount == Amount::ZERO || start < self.period_start {
@@ -192,7 +192,7 @@ impl LoadedBudget {
         Ok(())
     }
 
-    /// What was spent in the period that `at` is in.
+    /// The amount spent in the period that contains `at`.
     pub(crate) fn spent_at(&self, at: Millis) -> Amount {
         match self.period.start(at) > self.period_start {
             true => Amount::ZERO,
@@ -227,7 +227,7 @@ impl Budgets {
         budgets.try_for_each(|budget| budget.spend(amount, at))
     }
 
-    /// Rejects a hold of `amount` that a hard budget does not cover beside what the owner has held and reserved.
+    /// Rejects a hold of `amount` if a hard budget does not cover it in addition to what the owner has held and reserved.
     pub(super) fn check_hold(
         &self,
         owner: BudgetOwner,
@@ -251,12 +251,13 @@ impl Budgets {
         Ok(Ok(()))
     }
 
-    /// What this batch has spent of the hard budget that it has spent most of; `None` without a hard budget.
+    /// The largest amount that this batch has spent of a hard budget; `None` without a hard budget.
     pub(super) fn moved(&self) -> Option<Amount> {
         self.hard().map(|budget| budget.moved).max()
     }
 
-    /// What the rows leave of the least hard budget, before what is held. A period that has ended since counts as if it had not.
+    /// The smallest amount that the rows leave of a hard budget, without deducting what is held. A period that has ended since is treated as if it
+    /// had not.
     pub(super) fn left_in_rows(&self) -> Option<Amount> {
         self.hard().map(|budget| budget.amount - budget.spent).min()
     }

@@ -1,5 +1,4 @@
-//! Charges of tasks (table `charges`): the full price is held at submission; at the end what was delivered is settled and the
-//! rest is released.
+//! Charges of tasks (table `charges`): the full price is held at submission; at the end the delivered part is settled and the rest is released.
 
 use tollgate_core::{Amount, Millis, TaskKind, TaskState, money};
 
@@ -28,7 +27,7 @@ pub(crate) const CLOSE_CHARGE: Sql = Sql::both(
 pub struct Charge {
     /// Price of `units_per_price` units.
     pub price: Amount,
-    /// How many units the price is for: 1 for images and seconds, 1,000 or 1,000,000 for characters.
+    /// The number of units that the price is for: 1 for images and seconds, 1,000 or 1,000,000 for characters.
     pub units_per_price: u64,
     /// Units ordered. The hold covers all of them.
     pub units: u64,
@@ -45,18 +44,18 @@ impl Charge {
     }
 }
 
-/// How much of its order a completed task delivered.
+/// How much of the ordered units a completed task delivered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivered {
-    /// So many units. Units beyond the order are free.
+    /// This number of units. Units beyond the order are free.
     Units(u64),
     /// All units ordered.
     FullOrder,
 }
 
 impl Delivered {
-    /// What `files` result files are worth: each image is a unit; one video or speech file is the full order, however many
-    /// seconds or characters were ordered.
+    /// The delivered units of `files` result files: each image is a unit; one video or speech file is the full order, however many seconds or
+    /// characters were ordered.
     pub fn from_files(kind: TaskKind, files: u64) -> Self {
         if kind == TaskKind::Image || files == 0 {
             Self::Units(files)
@@ -74,10 +73,10 @@ impl Delivered {
     }
 }
 
-/// What usage counts of a task that ends.
+/// The data that usage counts for a task that ends.
 pub(crate) struct EndedTask<'a> {
     pub(crate) kind: TaskKind,
-    /// The seconds of video that it delivers if it completes.
+    /// The seconds of video that the task delivers if it completes.
     pub(crate) seconds: i64,
     /// The channel of its last attempt; empty if there was none.
     pub(crate) channel: &'a str,
@@ -85,7 +84,7 @@ pub(crate) struct EndedTask<'a> {
     pub(crate) state: TaskState,
 }
 
-/// Opens the charge `id` and holds its full price. A rejection has written nothing.
+/// Opens the charge `id` and holds its full price. If this returns a rejection, it has written nothing.
 pub(crate) fn open_charge(
     batch: &mut Batch<'_, '_>,
     id: &str,
@@ -121,7 +120,7 @@ pub(crate) fn open_charge(
     Ok(Ok(held))
 }
 
-/// Closes the charge `id`: settles what was delivered, releases the rest of the hold. Returns the settled amount.
+/// Closes the charge `id`: settles the delivered part and releases the rest of the hold. Returns the settled amount.
 pub(crate) async fn close_charge(
     batch: &mut Batch<'_, '_>,
     id: &str,
@@ -147,7 +146,7 @@ pub(crate) async fn close_charge(
     };
     let held = row.amount(5)?;
     let units = delivered.units(charge.units);
-    // Rounding cannot make part of the units cost more than all of them; the hold is the upper limit in any case.
+    // Rounding cannot make a part of the units cost more than all of them; in any case the hold is the upper limit.
     let settled = charge.cost(units).unwrap_or(held).min(held);
     let released = held - settled;
     batch.balances.close_hold(account, held, settled, now)?;

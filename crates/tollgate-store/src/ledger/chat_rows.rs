@@ -1,4 +1,4 @@
-//! Rows of the table `chats`: the amounts of a chat request, their checksum, and inserting rows, several in one statement.
+//! Rows of the table `chats`: the amounts of a chat request, their checksum, and inserting rows, several with one statement.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) const READ_CHAT: Sql = Sql::both(concat!(
     amount_columns!(),
     ", model FROM chats WHERE id = $1"
 ));
-/// The column of [`READ_CHAT`] with the model: after three and the amounts.
+/// The column of [`READ_CHAT`] that contains the model: it follows three other columns and the amounts.
 pub(super) const CHAT_MODEL: usize = 3 + 18;
 pub(crate) const READ_CHATS_AFTER: Sql = Sql::both(concat!(
     "SELECT id, user_id, key_id, seal, outcome, ",
@@ -46,7 +46,7 @@ pub(crate) const READ_CHATS_AFTER: Sql = Sql::both(concat!(
 pub(crate) struct ChatAmounts {
     pub(crate) prices: [i64; 5],
     pub(crate) tokens: [i64; 5],
-    /// 1 if the token counts are the gateway's estimate.
+    /// 1 if the gateway estimated the token counts.
     pub(crate) estimated: i64,
     /// `None` if nothing was held on disk.
     pub(crate) held: Option<i64>,
@@ -54,11 +54,11 @@ pub(crate) struct ChatAmounts {
     pub(crate) closed: Option<[i64; 2]>,
     /// The part of what was settled that neither balance nor quota covered.
     pub(crate) debt: i64,
-    /// Tokens that the upstream reported beyond what the request can have used.
+    /// Tokens that the upstream reported and that exceed what the request can have used.
     pub(crate) clamped: i64,
-    /// What the parts that are charged apart cost; while the chat is open, what is held for them.
+    /// The cost of parts that are charged separately; while the chat is open, the amount that is held for them.
     pub(crate) parts_cost: i64,
-    /// What was given back of what was settled.
+    /// The refunded part of what was settled.
     pub(crate) refunded: i64,
 }
 
@@ -103,7 +103,7 @@ impl ChatAmounts {
         })
     }
 
-    /// What tokens and parts cost; `None` if a number is out of range.
+    /// The cost of tokens and parts; `None` if a number is out of range.
     pub(crate) fn cost(&self) -> Option<Amount> {
         let mut tokens = [0; 5];
         for (token, cell) in tokens.iter_mut().zip(self.tokens) {
@@ -115,8 +115,8 @@ impl ChatAmounts {
         Some(Amount::from_nanos(with_parts)).filter(|cost| *cost <= money::MAX)
     }
 
-    /// The checksum of a row with these amounts and these ids (chat, user, key). A row without debt, clamped tokens, parts and refunds has
-    /// the checksum that it had before these columns existed.
+    /// The checksum of a row with these amounts and these ids (chat, user, key). If a row has no debt, clamped tokens, parts and refunds, its
+    /// checksum is the same as before these columns existed.
     pub(crate) fn checksum(&self, ids: [&str; 3]) -> i64 {
         let mut numbers = Vec::with_capacity(20);
         numbers.extend(self.prices);
@@ -140,7 +140,7 @@ impl ChatAmounts {
     }
 }
 
-/// A chat that is inserted when it ends, opened and closed at once, and waits for that in a batch.
+/// A chat that is inserted when it ends (opened and closed at once) and is waiting in a batch for its insertion.
 pub(crate) struct EndedChat {
     pub(super) chat: Arc<NewChat>,
     pub(super) end: Arc<ChatEnd>,
@@ -153,8 +153,8 @@ impl EndedChat {
     }
 }
 
-/// Inserts ended chats. Sorted by id, they are all appended at the table's end; several in one statement share its fixed cost,
-/// which is about that of a row.
+/// Inserts ended chats. They are sorted by id, so that all are appended at the end of the table; several are inserted with one statement, because the
+/// fixed cost of a statement is about that of a row.
 pub(crate) fn insert_ended_chats(
     tx: &mut Tx<'_>,
     block_ends: &BlockEnds,
@@ -215,7 +215,7 @@ pub(super) fn chat_row<'a>(
     ]
 }
 
-/// The column `attempts`, where an empty text means that the details were purged.
+/// The value of the column `attempts`; an empty text there means that the details were purged.
 pub(super) fn attempts_column(end: &ChatEnd) -> &str {
     if end.attempts.is_empty() {
         "[]"
@@ -254,7 +254,7 @@ mod tests {
             (closed, &[1, 11, 12, 13]),
             (ChatAmounts { debt, ..closed }, &[1, 11, 12, 13, 14, 0]),
             (ChatAmounts { clamped, ..closed }, &[1, 11, 12, 13, 0, 15]),
-            // An open chat owes nothing yet.
+            // An open chat has no debt yet.
             (ChatAmounts { debt, ..open }, &[0, 0]),
             (
                 ChatAmounts {

@@ -1,9 +1,9 @@
-//! Money of chat requests: the worst case is held before the provider is called, and the counted tokens are settled at the end.
-//! A chat without a hold on disk is charged in one write at its end; so is one that is reserved in memory.
+//! Money of chat requests: the highest cost is held before the provider is called, and the counted tokens are settled at the end. A chat without a
+//! hold on disk is charged in one write at its end; so is one whose hold is in memory.
 //!
-//! A hold is an estimate. If the tokens cost more, the rest is charged too. What user and key do not have is their debt (column
-//! `debt`): the balance becomes negative, or the quota is exceeded, and neither can be spent before it is paid. Versions before
-//! the schema's second wrote it off (column `forgiven`).
+//! A hold is an estimate. If the tokens cost more, the rest is charged too. The part that user and key do not have is their debt (column `debt`): the
+//! balance becomes negative, or the quota is exceeded, and nothing can be spent before the debt is paid. Versions before the second version of the
+//! schema wrote it off (column `forgiven`).
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) const CLOSE_CHAT: Sql = Sql::both(
      WHERE id = $19 AND closed_at IS NULL",
 );
 
-/// Inserts an open chat and holds the cost of `max_tokens`. A rejection has written nothing.
+/// Inserts an open chat and holds the cost of `max_tokens`. If this returns a rejection, it has written nothing.
 pub(crate) fn open_chat(
     batch: &mut Batch<'_, '_>,
     chat: &NewChat,
@@ -53,8 +53,7 @@ pub(crate) fn open_chat(
     Ok(Ok(held))
 }
 
-/// Charges a chat that has no row yet: its row is opened and closed at once, and is its own ledger entry. Returns the
-/// amount and its debt.
+/// Charges a chat that has no row yet: its row is opened and closed at once, and is its own ledger entry. Returns the amount and its debt.
 pub(crate) fn charge_chat(
     batch: &mut Batch<'_, '_>,
     chat: &Arc<NewChat>,
@@ -95,7 +94,7 @@ pub(crate) fn charge_chat(
     Ok(SettleOutcome::new(cost, debt))
 }
 
-/// The column `clamped`; a provider may have reported any number.
+/// The value of the column `clamped`; a provider may have reported any number.
 fn clamped_column(end: &ChatEnd) -> i64 {
     i64::try_from(end.clamped).unwrap_or(i64::MAX)
 }
@@ -112,7 +111,7 @@ pub(crate) async fn held_amount(
         .map(Amount::from_nanos))
 }
 
-/// Closes a chat that has a hold on disk. If it is closed already, returns that outcome; `None` if it has no row.
+/// Closes a chat that has a hold on disk. If it is already closed, returns that outcome; `None` if it has no row.
 pub(crate) async fn close_chat(
     batch: &mut Batch<'_, '_>,
     id: &str,
@@ -204,7 +203,7 @@ pub(crate) async fn close_chat(
     Ok(Some(SettleOutcome::new(cost, debt)))
 }
 
-/// The event of a chat that ends.
+/// The live-tail event of a chat that ends.
 fn end_event<'a>(
     id: &'a str,
     account: Account<'a>,
@@ -225,7 +224,7 @@ fn end_event<'a>(
     }
 }
 
-/// The tokens of all kinds.
+/// The sum of the tokens of all kinds.
 fn tokens_sum(tokens: &[i64; 5]) -> i64 {
     tokens.iter().fold(0, |sum, n| sum.saturating_add(*n))
 }

@@ -1,7 +1,7 @@
 //! A checksum over a row of `charges` or `chats` (column `seal`).
 //!
-//! Most cells are checked by sums over other cells. A price of 0, or one that rounding swallows, leaves cells that no sum
-//! depends on; the checksum covers those. It guards against accidents, not against somebody who can recompute it.
+//! Most cells are checked by sums over other cells. If a price is 0, or so small that the cost is rounded to 0, there are cells that no sum depends
+//! on; the checksum covers those. It protects against accidents, not against somebody who can recompute it.
 
 /// Offset basis and prime of 64-bit FNV-1a.
 const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -20,7 +20,7 @@ pub(crate) fn row_checksum(ids: [&str; 3], numbers: &[i64]) -> i64 {
         .cast_signed()
 }
 
-/// What a refund adds to the numbers of a row's checksum: nothing as long as nothing was refunded, so that older rows keep theirs.
+/// The numbers that a refund adds to a row's checksum: none as long as nothing was refunded, so that older rows keep their checksum.
 pub(crate) fn sealed_refund(refunded: i64) -> impl Iterator<Item = i64> {
     [0, refunded].into_iter().filter(move |_| refunded != 0)
 }

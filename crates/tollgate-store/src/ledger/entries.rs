@@ -1,4 +1,4 @@
-//! Ledger entries (table `ledger`): credits and opening balances, and the entry of each movement of a charge.
+//! Ledger entries (table `ledger`): credits and opening balances, and one entry for each movement of a charge.
 
 use tollgate_core::{Amount, Millis};
 
@@ -20,8 +20,7 @@ pub(crate) struct UserEntry<'a> {
     pub(crate) now: Millis,
 }
 
-/// Adds to a user's balance or, if the amount is negative, takes from it; never takes what is held or reserved. An amount of
-/// 0 makes no entry.
+/// Adds to a user's balance or, if the amount is negative, deducts from it; never deducts what is held or reserved. An amount of 0 creates no entry.
 pub(crate) fn credit(
     batch: &mut Batch<'_, '_>,
     entry: &UserEntry<'_>,
@@ -43,7 +42,7 @@ pub(crate) fn open_account(
 ) -> Result<Result<(), Rejection>, DbError> {
     batch.balances.add_new_user(opening.user_id, unlimited);
     if unlimited {
-        // An entry, so that the audit notices when the flag is changed.
+        // The flag has an entry, so that the audit detects a change of it.
         let flag = UserEntry {
             reference: opening.user_id,
             amount: Amount::ZERO,
@@ -55,7 +54,7 @@ pub(crate) fn open_account(
     credit(batch, opening)
 }
 
-/// Enters the quota of a new key, so that the audit notices when it is changed.
+/// Inserts an entry with the quota of a new key, so that the audit detects a change of it.
 pub(crate) fn grant_quota(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
@@ -65,7 +64,7 @@ pub(crate) fn grant_quota(
     insert(batch, account.key_id, "quota", account, quota, now)
 }
 
-/// Enters whether the balance of a user is a limit from its version `version` on.
+/// Inserts an entry that states whether the balance of a user is a limit from its version `version` on.
 pub(crate) fn set_unlimited(
     batch: &mut Batch<'_, '_>,
     user_id: &str,
@@ -84,7 +83,7 @@ pub(crate) fn set_unlimited(
     insert_user_entry(batch, kind, &entry)
 }
 
-/// Enters the quota that a key has from its version `version` on, or that it has none.
+/// Inserts an entry with the quota of a key from its version `version` on, or without one if it has none.
 pub(crate) fn set_quota(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
@@ -99,12 +98,12 @@ pub(crate) fn set_quota(
     }
 }
 
-/// A reference that sorts after those of earlier versions, so that the last entry is what holds.
+/// A reference that sorts after those of earlier versions, so that the last entry is the one in effect.
 fn versioned(id: &str, version: i64) -> String {
     format!("{id}:{version:019}")
 }
 
-/// Enters a movement of the charge `reference`; an amount of 0 makes no entry.
+/// Inserts an entry for a movement of the charge `reference`; an amount of 0 creates no entry.
 pub(super) fn insert_entry(
     batch: &mut Batch<'_, '_>,
     reference: &str,
@@ -119,7 +118,7 @@ pub(super) fn insert_entry(
     insert(batch, reference, kind, account, amount, now)
 }
 
-/// Enters that `amount` of a charge was given back; the reference names the charge and the number of the refund.
+/// Inserts an entry for a refund of `amount`; the reference contains the charge's id and the number of the refund.
 pub(super) fn insert_refund(
     batch: &mut Batch<'_, '_>,
     reference: &str,

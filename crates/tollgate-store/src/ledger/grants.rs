@@ -1,9 +1,9 @@
-//! Grants: where nodes share a database, the money of a user and key that one of them holds for the chats that it serves.
+//! Grants: if nodes share a database, the money of a user and key that one of them holds for the chats that it serves.
 //!
-//! A grant is a row of the table `grants`. What is left of it (`amount`) is part of `held` of its user and key, so no other node can spend it.
-//! Every movement of a grant is made under the lock of the user's row, and guarded by the grant's id: a grant that was released never comes
-//! back, and a chat that is settled against it then fails the guard of its update, and is charged to what the account still has.
-//! How a node divides its grants among chats is in `grants`.
+//! A grant is a row of the table `grants`. What is left of it (`amount`) is part of `held` of its user and key, so no other node can spend it. Every
+//! movement of a grant is made while the user's row is locked, and guarded by the grant's id: a grant that was released is never restored. If a chat
+//! is settled against such a grant, the guard of its update fails, and it is charged to what the account still has. The division of grants among
+//! chats is in `grants`.
 
 use tollgate_core::{Amount, Millis};
 
@@ -11,9 +11,10 @@ use super::account::{Account, Rejection};
 use crate::db::{DbError, Sql, args};
 use crate::writer::batch::Batch;
 
-/// The part of what is available that one grant may take: so that several nodes get one, and a submission or a large chat finds something left.
+/// One grant may take the available amount divided by this: so several nodes can get a grant, and some money is left for a submission or a large
+/// chat.
 const SHARE: i64 = 4;
-/// Grants that are tried between the largest and the smallest that is of use: each is half of the one before.
+/// How many amounts between the largest and the smallest useful one are tried: each is half of the one before.
 const HALVINGS: u32 = 4;
 
 const SELECT_GRANT: Sql = Sql::both("SELECT amount FROM grants WHERE id = $1");
@@ -37,13 +38,13 @@ pub(crate) const DELETE_GRANT_OF_DEAD_NODE: Sql = Sql::both(
 /// A grant that a node wants to open.
 #[derive(Debug, Clone)]
 pub(crate) struct NewGrant {
-    /// Never used before.
+    /// A new id that was never used before.
     pub(crate) id: String,
     /// The node that will serve chats from it.
     pub(crate) node: String,
-    /// Below this it is of no use.
+    /// A smaller grant is of no use.
     pub(crate) min: Amount,
-    /// What the node could use.
+    /// The most that the node could use.
     pub(crate) max: Amount,
     pub(crate) at: Millis,
 }
@@ -71,20 +72,20 @@ pub(crate) async fn open_grant(
     Ok(Ok(amount))
 }
 
-/// More for a grant that was granted `granted` in all so far.
+/// A request to raise a grant that was granted `granted` in total so far.
 #[derive(Debug, Clone)]
 pub(crate) struct GrantRaise {
     pub(crate) id: String,
     pub(crate) granted: Amount,
-    /// Below this it is of no use.
+    /// A smaller raise is of no use.
     pub(crate) min: Amount,
-    /// What the node could use.
+    /// The most that the node could use.
     pub(crate) max: Amount,
     pub(crate) at: Millis,
 }
 
-/// Raises a grant by `min` to `max`, but no more than a quarter of what is available. Returns by how much; `None` if the grant was released,
-/// or has changed otherwise than its node knows.
+/// Raises a grant by `min` to `max`, but by no more than a quarter of what is available. Returns by how much; `None` if the grant was released, or is
+/// not as its node expects.
 pub(crate) async fn raise_grant(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
@@ -102,8 +103,8 @@ pub(crate) async fn raise_grant(
     Ok(Ok(None))
 }
 
-/// Gives back `amount` of a grant that has given back `released` in all so far. Returns false if it was released, or has changed otherwise than
-/// its node knows.
+/// Releases `amount` of a grant of which `released` has been released in total so far. Returns false if the grant was released completely, or is not
+/// as its node expects.
 pub(crate) async fn lower_grant(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,
@@ -119,7 +120,7 @@ pub(crate) async fn lower_grant(
     Ok(is_lowered)
 }
 
-/// Ends a grant: what is left of it is available again. `dead_at` is for a grant of another node, which must not have been alive then.
+/// Closes a grant: what is left of it is available again. `dead_at` is set for a grant of another node, which must not have been alive at that time.
 /// Returns false if there is no such grant.
 pub(crate) async fn close_grant(
     batch: &mut Batch<'_, '_>,
@@ -142,7 +143,7 @@ pub(crate) async fn close_grant(
     Ok(true)
 }
 
-/// Holds the largest of some amounts between `min` and `max` of which [`SHARE`] times as much is available.
+/// Holds an amount between `min` and `max`: the largest of some for which [`SHARE`] times as much is available.
 fn hold_share(
     batch: &mut Batch<'_, '_>,
     account: Account<'_>,

@@ -1,5 +1,4 @@
-//! Refunds: give back a part of what a task or chat settled, or all of it. A charge may be refunded several times; the sum is never
-//! more than was settled.
+//! Refunds of a part of what a task or chat settled, or of all of it. A charge may be refunded several times; the sum is never more than was settled.
 
 use tollgate_core::{Amount, Millis, TaskKind};
 
@@ -11,7 +10,7 @@ use crate::db::{DbError, Row, Sql, args};
 use crate::usage::UsageSums;
 use crate::writer::batch::Batch;
 
-/// Digits of the number behind the colon of a refund's reference.
+/// Digits of the number after the colon in a refund's reference.
 const NUMBER_DIGITS: usize = 19;
 
 pub(crate) const READ_CHARGE: Sql = Sql::both(
@@ -30,7 +29,7 @@ pub(crate) const SET_TASK_REFUNDED: Sql = Sql::both("UPDATE tasks SET refunded =
 pub(crate) const SET_CHAT_REFUNDED: Sql =
     Sql::both("UPDATE chats SET refunded = $1, seal = $2 WHERE id = $3");
 
-/// What a task or chat was charged.
+/// The charge of a task or chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChargeRecord {
     /// The id of the task or chat.
@@ -41,15 +40,15 @@ pub struct ChargeRecord {
     pub key_id: String,
     /// Price of one unit. `None` for a chat, and if the price of one unit has more than nine decimals.
     pub price: Option<Amount>,
-    /// Units ordered; of a chat, its tokens.
+    /// The ordered units; for a chat, its tokens.
     pub units: i64,
     /// Kind and job of the task; the job is a JSON object. `None` for a chat, and once the task was purged.
     pub job: Option<(TaskKind, String)>,
-    /// What was held.
+    /// The amount that was held.
     pub held: Amount,
-    /// What was taken. `None` until the task or chat has ended.
+    /// The amount that was settled. `None` until the task or chat has ended.
     pub settled: Option<Amount>,
-    /// What was given back of it.
+    /// The part of it that was refunded.
     pub refunded: Amount,
     /// The model.
     pub model: String,
@@ -58,12 +57,12 @@ pub struct ChargeRecord {
 }
 
 impl ChargeRecord {
-    /// What can still be given back.
+    /// The amount that can still be refunded.
     pub fn left(&self) -> Amount {
         self.settled.unwrap_or(Amount::ZERO) - self.refunded
     }
 
-    /// A task's charge from [`READ_CHARGE`].
+    /// Reads a task's charge from a row of [`READ_CHARGE`].
     pub(crate) fn of_task(row: &mut Row) -> Result<Self, DbError> {
         let (price, per) = (row.int(2)?, row.int(3)?);
         let kind = row.opt_text(11)?;
@@ -84,7 +83,7 @@ impl ChargeRecord {
         })
     }
 
-    /// A chat's charge from [`READ_CHAT_CHARGE`].
+    /// Reads a chat's charge from a row of [`READ_CHAT_CHARGE`].
     pub(crate) fn of_chat(row: &mut Row) -> Result<Self, DbError> {
         Ok(Self {
             id: row.text(6)?,
@@ -102,7 +101,7 @@ impl ChargeRecord {
     }
 }
 
-/// The task or chat of a refund's reference.
+/// The id of the task or chat in a refund's reference.
 pub(crate) fn refunded_id(reference: &str) -> &str {
     reference.split(':').next().unwrap_or(reference)
 }
@@ -128,8 +127,8 @@ pub(crate) async fn read_charge(
     Ok(Some(charge))
 }
 
-/// Gives `amount` back, which must not be more than `charge` has left: raises the user's balance and lowers what user and key have
-/// used. Returns the reference of the ledger entry.
+/// Refunds `amount`, which must not be more than `charge` has left: raises the user's balance and lowers what user and key have used. Returns the
+/// reference of the ledger entry.
 pub(crate) async fn refund(
     batch: &mut Batch<'_, '_>,
     charge: &ChargeRecord,

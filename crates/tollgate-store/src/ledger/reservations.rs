@@ -1,11 +1,10 @@
-//! Reservations: money that running chats hold in memory, where this process has the database to itself. A hold that costs no
-//! commit.
+//! Reservations: money that running chats hold in memory, if only this process uses the database. Such a hold needs no commit.
 //!
-//! For an account with a limit let C be what its committed row leaves available, G the sum of its reservations, and, while
-//! the writer has a batch open, A what the row will leave available after the batch so far, F the reservations that the
-//! batch's settlements end, and W = max(0, C − A − F) what the batch takes beyond them. One lock guards G, W and an epoch. The
-//! epoch is raised when a batch has ended, before any caller gets its reply. Two invariants hold at all times, so that each
-//! reservation is covered whether the batch is committed or rolled back:
+//! For an account with a limit let C be the amount that its committed row leaves available, G the sum of its reservations, and, while the writer has
+//! a batch open, A the amount that the row will leave available after the batch so far, F the sum of the reservations that the batch's settlements
+//! end, and W = max(0, C − A − F) the amount that the batch takes beyond them. One lock protects G, W and an epoch. The epoch is raised when a batch
+//! has ended, before any caller gets its reply. Two invariants hold at all times, so that each reservation is covered whether the batch is committed
+//! or rolled back:
 //!
 //! (1) C − G ≥ 0 and (2) A + F − G ≥ 0.
 //!
@@ -61,11 +60,11 @@ pub(crate) const READ_HEADROOM: Sql = Sql::both(
      FROM keys k JOIN users u ON u.id = k.user_id WHERE k.id = $4 AND u.id = $5",
 );
 
-/// How long a headroom is used without reading the rows again.
+/// How long a headroom is used before the rows are read again.
 const HEADROOM_TTL: Duration = Duration::from_millis(50);
 
-/// What the committed rows of a user, a key and their hard budgets leave available; `None` without a limit. Of several limits of one owner
-/// it is the least: each is lowered by every movement that is counted here.
+/// The amount that the committed rows of a user, a key and their hard budgets leave available; `None` without a limit. If an owner has several
+/// limits, it is the smallest amount: each is lowered by every movement that is counted here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Headroom {
     pub(super) user: Option<Amount>,
@@ -73,7 +72,8 @@ pub(crate) struct Headroom {
 }
 
 impl Headroom {
-    /// From what the balance and the hard budgets leave of a user, of which `held` is held, and the same of the key. `None` is no limit.
+    /// Computes the headroom from the amounts that the balance and the hard budgets of a user leave, of which `held` is held, and from those of the
+    /// key. `None` means no limit.
     pub(super) fn new(
         user: [Option<Amount>; 2],
         held: Amount,
@@ -87,7 +87,7 @@ impl Headroom {
         }
     }
 
-    /// The parameters of [`READ_HEADROOM`] before the ids of key and user: when the day, week and month of that time began.
+    /// The parameters of [`READ_HEADROOM`] before the ids of key and user: the beginning of the day, week and month of that time.
     pub(crate) fn period_starts(at: Millis) -> [Millis; 3] {
         BudgetPeriod::ALL.map(|period| period.start(at))
     }
@@ -97,7 +97,7 @@ impl Headroom {
         self.user.is_some() || self.key.is_some()
     }
 
-    /// From a row of [`READ_HEADROOM`]; `None` if the user is disabled or the key revoked.
+    /// Reads a row of [`READ_HEADROOM`]; `None` if the user is disabled or the key revoked.
     pub(crate) fn read(row: &mut Row) -> Result<Option<Self>, DbError> {
         if row.opt_int(3)?.is_some() || row.opt_int(7)?.is_some() {
             return Ok(None);
@@ -123,7 +123,7 @@ pub(crate) struct Reservations(Mutex<ReservationState>);
 /// Amounts by the id of a user or key. An amount of 0 has no entry.
 type Sums = HashMap<String, Amount, RandomState>;
 
-/// What the lock guards. The letters are those of the module's documentation.
+/// The state that the lock protects. The letters are those of the module's documentation.
 #[derive(Debug, Default)]
 pub(crate) struct ReservationState {
     /// G.
@@ -132,12 +132,12 @@ pub(crate) struct ReservationState {
     /// W.
     taken_of_users: Sums,
     taken_of_keys: Sums,
-    /// The reservations whose sum is F.
+    /// The reservations with the sum F.
     ending: Vec<Reservation>,
     epoch: u64,
-    /// The headroom that was read in this epoch, and when, by key id.
+    /// The headrooms that were read in this epoch, with the time of the read, by key id.
     headrooms: HashMap<String, (Headroom, Instant), RandomState>,
-    /// The headroom of the epoch that begins if the open batch is committed.
+    /// The headrooms of the next epoch, which apply if the open batch is committed.
     primed: Vec<(String, (Headroom, Instant))>,
 }
 
@@ -147,7 +147,7 @@ pub(crate) enum ReserveOutcome {
     Reserved(Reservation),
     /// The headroom may not suffice.
     Insufficient,
-    /// The epoch has changed since the headroom was read: read it again.
+    /// The epoch has changed since the headroom was read, which must be read again.
     Stale,
 }
 
@@ -230,7 +230,7 @@ impl Reservations {
         self.lock().primed = primed.collect();
     }
 
-    /// The writer's batch has ended: it is committed and on disk, or rolled back.
+    /// Ends the writer's batch, which is either committed and on disk, or rolled back.
     pub(crate) fn end_batch(&self, committed: bool) {
         let mut state = self.lock();
         state.taken_of_users.clear();
@@ -255,11 +255,11 @@ impl Reservations {
 }
 
 impl ReservationState {
-    /// Whether the headroom, less what is reserved and what the open batch takes, covers `amount`.
+    /// Whether the headroom, minus the reservations and what the open batch takes, covers `amount`.
     fn covers(&self, account: Account<'_>, amount: Amount, headroom: Headroom) -> bool {
         let Account { user_id, key_id } = account;
         let covers = |headroom: Option<Amount>, reserved: Amount, taken: Amount| {
-            // Nothing can be reserved of a negative headroom too.
+            // An amount of zero can be reserved even if the headroom is negative.
             amount == Amount::ZERO
                 || headroom.is_none_or(|headroom| headroom - reserved - taken >= amount)
         };
@@ -282,18 +282,18 @@ impl ReservationState {
         get(&self.keys, id)
     }
 
-    /// Sets what the batch takes of a user's balance beyond the reservations that it ends. A negative amount counts as 0.
+    /// Sets how much the batch takes of a user's balance beyond the reservations that it ends. A negative amount counts as 0.
     pub(super) fn set_taken_of_user(&mut self, id: &str, amount: Amount) {
         set(&mut self.taken_of_users, id, amount.max(Amount::ZERO));
     }
 
-    /// As [`ReservationState::set_taken_of_user`], of a key's quota.
+    /// As [`ReservationState::set_taken_of_user`], for a key's quota.
     pub(super) fn set_taken_of_key(&mut self, id: &str, amount: Amount) {
         set(&mut self.taken_of_keys, id, amount.max(Amount::ZERO));
     }
 
-    /// Ends a reservation with the open batch. Returns the amounts that it frees of the user and of the key: 0 if it has ended before, or
-    /// where there was no limit when it was made.
+    /// Ends a reservation with the open batch. Returns the amounts that it frees of the user and of the key: 0 if it has ended before, or had no
+    /// limit when it was made.
     pub(super) fn end(&mut self, reservation: &Reservation) -> [Amount; 2] {
         let reserved = &reservation.0;
         if !reserved.active.swap(false, Ordering::Relaxed) {
@@ -343,10 +343,10 @@ struct ReservedAmount {
     reservations: Arc<Reservations>,
     user_id: String,
     key_id: String,
-    /// Whether user and key have a limit. Without one the amount is not summed there, where nothing would bound the sum.
+    /// Whether user and key have a limit. Without one the amount is not added to the sum, which nothing would bound.
     limits: [bool; 2],
     amount: Amount,
-    /// Neither freed nor part of a batch that may free it. Changed under the lock.
+    /// Whether it is neither freed nor part of a batch that may free it. Changed while the lock is held.
     active: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Sums of money that may leave the range of an amount.
+//! Adds amounts of money whose sum may be out of range.
 
 use tollgate_core::Amount;
 

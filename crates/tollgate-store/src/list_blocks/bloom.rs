@@ -1,5 +1,5 @@
-//! A Bloom filter over the request ids of a block, as text: two characters, which are twelve bits, for each id. It finds every id that was
-//! added, and about one in 300 that were not.
+//! A Bloom filter over the request ids of a block, as text: two characters, which are twelve bits, for each id. It finds every id that was added, and
+//! about one in 300 ids that were not.
 
 /// Bits in a character, from [`FIRST_CHARACTER`] on.
 const BITS: usize = 6;
@@ -36,14 +36,15 @@ pub(super) fn may_contain(filter: &str, id: &str) -> bool {
 /// The length of the filter over a whole block whose rows all have ids.
 pub(super) const FULL_LENGTH: usize = super::BLOCK_ROWS * CHARACTERS_PER_ID;
 
-/// Where a filter of [`FULL_LENGTH`] has the bits of an id: the characters, from 0, and the bit of each, whose character is it less `'0'`.
+/// The positions of an id's bits in a filter of [`FULL_LENGTH`]: the characters, from 0, and in each the bit, whose value is that of the character
+/// minus `'0'`.
 pub(super) fn bit_positions(id: &str) -> Vec<(i64, i64)> {
     let bit_positions = positions(id, FULL_LENGTH * BITS);
     let bit_positions = bit_positions.map(|at| ((at / BITS) as i64, 1 << (at % BITS)));
     bit_positions.collect()
 }
 
-/// Which of `bits` an id sets.
+/// The positions that an id sets, out of `bits`.
 fn positions(id: &str, bits: usize) -> impl Iterator<Item = usize> {
     let hash = hash(id);
     let (first, step) = (hash & 0xffff_ffff, (hash >> 32) | 1);
@@ -54,7 +55,7 @@ fn positions(id: &str, bits: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// FNV-1a, mixed as by `SplitMix64`. Filters are stored: it must never change.
+/// FNV-1a, mixed as by `SplitMix64`. It must never change, because filters are stored.
 fn hash(id: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in id.bytes() {

@@ -1,4 +1,4 @@
-//! Building blocks of the rows that have ended since the last one.
+//! Builds blocks of the rows that have ended since the last block.
 
 use std::collections::HashMap;
 
@@ -14,10 +14,10 @@ use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Blocks that one write adds, so that others do not wait long behind it.
+/// The most blocks that one write adds, so that others do not wait long for it.
 const BLOCKS_PER_WRITE: usize = 12;
 
-/// A node of a version that does not know blocks does not remove them when a row of its comes late.
+/// Finds nodes of a version without blocks: they do not remove blocks when they insert a row late.
 const OLDER_NODES: Sql = Sql::both(
     "SELECT id FROM nodes WHERE alive_until > $1 AND started_at IS NOT NULL AND (schema_version IS NULL OR schema_version < $2) LIMIT 1",
 );
@@ -45,7 +45,7 @@ pub(crate) const NEXT_TASKS: Sql = Sql::both(
             CASE WHEN t.state < 2 THEN NULL ELSE CAST(t.state AS TEXT) END, COALESCE(t.error_code, ''), t.kind, ''
      FROM tasks t WHERE t.id > $1 AND t.id < $2 ORDER BY t.id LIMIT $3",
 );
-/// Nobody has added or removed blocks since they were read.
+/// Succeeds only if nobody has added or removed blocks since they were read.
 pub(crate) const CLAIM_VERSION: Sql = Sql::both(
     "UPDATE meta SET value = value + 1 WHERE name = 'list_blocks_version' AND value = $1",
 );
@@ -72,8 +72,8 @@ const ADD_VALUES: Sql = Sql::per_database(
 
 /// Blocks.
 impl Store {
-    /// Adds blocks of chats and tasks that ended some minutes before `now`, if there are enough for one. Returns whether there may be enough for
-    /// another. Several processes may call it at the same time: one of them does it.
+    /// Adds blocks of chats and tasks that ended some minutes before `now`, if there are enough rows for one. Returns whether there may be enough for
+    /// another. Several processes may call it at the same time: one of them adds the blocks.
     ///
     /// # Errors
     /// The database's.
@@ -126,17 +126,17 @@ impl Store {
     }
 }
 
-/// A row that has ended, and what filters ask of it.
+/// A row that has ended, with the values that filters compare.
 struct EndedRow {
     id: String,
-    /// As the columns of `list_values`: user, key, model, channel, outcome, error code.
+    /// In the order of the columns of `list_values`: user, key, model, channel, outcome, error code.
     values: [String; 6],
     kind: i64,
     request_id: String,
 }
 
 impl EndedRow {
-    /// `None` if it has not ended.
+    /// Reads a row; `None` if it has not ended.
     fn read(list: List, row: &mut Row) -> Result<Option<Self>, DbError> {
         let Some(outcome) = row.opt_text(5)? else {
             return Ok(None);
@@ -157,19 +157,19 @@ impl EndedRow {
     }
 }
 
-/// Blocks to add, made of rows that were read when the version was this.
+/// Blocks to add, built from rows that were read when the version was `version`.
 struct AddBlocks {
     list: List,
     version: i64,
-    /// The id before the first row, where a row may have been committed since that is not among them.
+    /// If it must be checked that no row was left out: the id before the first row. Rows after it may have been committed since they were read.
     counted_after: Option<String>,
-    /// Number, first and last id, and request ids of each.
+    /// The number of each block, its first and last id, and the filter of its request ids.
     blocks: Vec<(i64, [String; 3])>,
-    /// Of each group of blocks, the rows of `list_values` as a JSON array.
+    /// For each group of blocks, its rows of `list_values` as a JSON array.
     values: Vec<(i64, String)>,
 }
 
-/// The bits of kinds, and of blocks.
+/// The bits of kinds and of blocks.
 #[derive(Default)]
 struct Bits {
     kinds: i64,
@@ -194,7 +194,7 @@ impl AddBlocks {
             described.push((number, [first.id.clone(), last.id.clone(), requests]));
         }
         let values = groups.into_iter().map(|(group, values)| {
-            // In the order of the table's key.
+            // Sorted in the order of the table's key.
             let mut values: Vec<_> = values.into_iter().collect();
             values.sort_unstable_by_key(|(values, _)| *values);
             let rows = values.into_iter().map(|(values, bits)| {
@@ -217,7 +217,7 @@ impl AddBlocks {
 }
 
 impl AddBlocks {
-    /// Whether no other row is in between, if that is to be counted. Those that are committed later remove the blocks, as they come late.
+    /// Checks, if required, that no other row is between these. Rows that are committed later remove the blocks, because they are late.
     async fn has_all_rows(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {
         let (Some(after), Some((_, [_, last_id, _]))) = (&self.counted_after, self.blocks.last())
         else {
@@ -233,7 +233,7 @@ impl AddBlocks {
     }
 }
 
-/// Which of the two halves of its group a block is in, and its place there.
+/// Which half of its group a block is in, and its position there.
 fn place_in_group(number: i64) -> [i64; 2] {
     let position = number % GROUP_BLOCKS;
     [position / HALF_GROUP, position % HALF_GROUP]
@@ -241,7 +241,7 @@ fn place_in_group(number: i64) -> [i64; 2] {
 
 #[async_trait(?Send)]
 impl Write for AddBlocks {
-    /// Whether they were added.
+    /// Whether the blocks were added.
     type Out = bool;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {

@@ -1,12 +1,12 @@
-//! Blocks of ended chats and tasks, so that lists with filters read few rows however many are stored, and plain chats write no index for it.
+//! Blocks of ended chats and tasks, so that lists with filters read few rows however many are stored, and plain chats need no index for this.
 //!
-//! The rows of a list, in the order of their ids, are divided into blocks of 1024 (table `list_blocks`). `list_values` says which values occur
+//! The rows of a list, in the order of their ids, are divided into blocks of 1024 (table `list_blocks`). `list_values` contains which values occur
 //! together in a row, and in which blocks. [`build`] adds the next block some seconds or minutes after its rows were written, when all of them have
-//! ended: from then on they do not get other values. [`search`] reads the rows behind the last block, and before that the blocks in which a
-//! row with the wanted values can be. A row that comes late, with an id before the end of the last block, removes the blocks from its place
-//! on in its own transaction ([`note_inserted`]), and they are built again. So a list has exactly the rows that reading all of them would find.
+//! ended: after that their values do not change. [`search`] reads the rows after the last block, and for the rows before that only blocks that may
+//! contain a row with the wanted values. If a row is inserted late, with an id before the end of the last block, its transaction removes the blocks
+//! from its position on ([`note_inserted`]), and they are built again. So a list has exactly the rows that reading all of them would find.
 //!
-//! Values that a row loses (retention purges details) and rows that are deleted stay in their block: it is then read in vain.
+//! If a row loses values (retention purges details) or is deleted, its block still lists them: it is then read without finding the row.
 
 mod bloom;
 pub(crate) mod build;
@@ -21,19 +21,19 @@ use crate::db::{DbError, Sql, Tx, args};
 
 /// Rows in a block.
 const BLOCK_ROWS: usize = 1024;
-/// Blocks whose values share the rows of `list_values`: the bits of two numbers.
+/// The number of blocks that share rows of `list_values`: one bit for each block in two numbers.
 const GROUP_BLOCKS: i64 = 120;
 const HALF_GROUP: i64 = GROUP_BLOCKS / 2;
 
-/// Rows are put into blocks when they are so old: where several nodes write, and where this process alone does, which counts the rows of a block
-/// and compares every row with the last block.
+/// The age at which rows are put into blocks: if several nodes write, and if only this process writes, which counts the rows of a block and compares
+/// every row with the last block.
 const BUILD_AFTER: Millis = 3 * MINUTE;
 const BUILD_AFTER_ALONE: Millis = SECOND;
-/// A row that is so old when it is inserted may have an id that is within a block. Far less than [`BUILD_AFTER`], as the transaction is still to
-/// be committed and clocks differ a little.
+/// If a row is this old when it is inserted, its id may be within a block. It is much less than [`BUILD_AFTER`], because the transaction is not
+/// committed yet and clocks differ a little.
 const LATE_AFTER: Millis = 10 * SECOND;
 
-/// The version counts what was added, and in the bits from this one on how often blocks were removed.
+/// The lower bits of the version count added blocks; the bits from this one on count removals of blocks.
 const REMOVALS_SHIFT: u32 = 32;
 pub(crate) const COUNT_REMOVAL: Sql =
     Sql::both("UPDATE meta SET value = value + 4294967296 WHERE name = 'list_blocks_version'");
@@ -42,15 +42,15 @@ pub(crate) const LAST_ID: Sql =
 pub(crate) const REMOVE_BLOCKS_FROM: Sql =
     Sql::both("DELETE FROM list_blocks WHERE list = $1 AND last_id >= $2");
 
-/// What is divided into blocks.
+/// A list whose rows are divided into blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     Chats,
     Tasks,
 }
 
-/// The last id in the blocks of each list, as this process has added them: on SQLite no other does. `None` before it adds any. A block that was
-/// removed, or not committed, leaves an id that is too large: rows before it remove blocks that are not there.
+/// The last id in the blocks of each list that this process has added: on SQLite no other process adds any. `None` before it adds any. If a block was
+/// removed or not committed, the id is too large: rows before it then remove blocks that do not exist.
 #[derive(Debug, Default)]
 pub(crate) struct BlockEnds(Mutex<[Option<String>; 2]>);
 
@@ -59,7 +59,7 @@ impl BlockEnds {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks up to this id are added.
+    /// Records that blocks up to this id were added.
     fn raise(&self, list: List, last_id: &str) {
         let end = &mut self.locked()[list as usize];
         if end.as_deref() < Some(last_id) {
@@ -74,7 +74,7 @@ impl BlockEnds {
 }
 
 impl List {
-    /// As the tables name it.
+    /// The name in the tables.
     fn name(self) -> &'static str {
         match self {
             Self::Chats => "chats",
@@ -82,7 +82,7 @@ impl List {
         }
     }
 
-    /// The smallest id of a row of that time.
+    /// The smallest id that a row of that time can have.
     fn min_id_at(self, at: Millis) -> String {
         match self {
             Self::Chats => id::min_chat_id_at(at),
@@ -90,7 +90,7 @@ impl List {
         }
     }
 
-    /// The formats or kinds that have bits of their own in the column `kinds`.
+    /// The formats or kinds that have separate bits in the column `kinds`.
     fn kinds(self) -> &'static [&'static str] {
         match self {
             Self::Chats => &[
@@ -103,13 +103,13 @@ impl List {
         }
     }
 
-    /// The bit of a format or kind; all others share one.
+    /// The bit of a format or kind; all formats or kinds without a separate bit share one.
     fn kind_bit(self, kind: &str) -> i64 {
         let known = self.kinds().iter().position(|known| *known == kind);
         1 << known.unwrap_or(self.kinds().len())
     }
 
-    /// All values of the column `kinds` with one of these bits, as the text of an array of PostgreSQL.
+    /// All values of the column `kinds` with one of these bits, as the text of a PostgreSQL array.
     fn postgres_kinds(self, bits: i64) -> String {
         let all = 1_i64 << (self.kinds().len() + 1);
         let values = (1..all).filter(|value| value & bits != 0);
@@ -118,7 +118,7 @@ impl List {
     }
 }
 
-/// What every transaction that inserts rows does, before it inserts them: `first_id` is the smallest of their ids.
+/// Must be called by every transaction that inserts rows, before it inserts them: `first_id` is the smallest of their ids.
 pub(crate) fn note_inserted(
     tx: &mut Tx<'_>,
     ends: &BlockEnds,
@@ -136,20 +136,20 @@ pub(crate) fn note_inserted(
                 }
             }
         },
-        // Costs a look at the clock, except for rows that come late.
+        // This needs only the current time, except for rows that are inserted late.
         Tx::Postgres(_) => first_id < list.min_id_at(SystemClock.now() - LATE_AFTER).as_str(),
     };
     if !is_late {
         return Ok(());
     }
-    // The version first: whoever builds blocks holds its row until they are on disk.
+    // The version is changed first: a process that builds blocks locks its row until they are on disk.
     tx.queue(&COUNT_REMOVAL, args![])?;
     tx.queue(&REMOVE_BLOCKS_FROM, args![list.name(), first_id])
 }
 
-/// The smallest id behind this one.
+/// The smallest id after this one.
 fn id_after(id: &str) -> String {
-    // Ids have no control characters.
+    // Ids contain no control characters.
     format!("{id}\u{1}")
 }
 

@@ -1,4 +1,4 @@
-//! Reading a list with filters: the rows behind the last block, then the blocks in which a wanted row can be, the newest first.
+//! Reads a list with filters: the rows after the last block, then the blocks that may contain a wanted row, the newest first.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::error::StoreError;
 use crate::replica::Source;
 use crate::store::Store;
 
-/// How often a search is begun that meets removed blocks, before it reads all rows.
+/// How often a search is begun again if blocks are removed during it, before it reads all rows.
 const ATTEMPTS: usize = 3;
-/// How long all queries of a list may take together.
+/// The time limit for all queries of a list together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The version; the last block; the first that ends behind the id $2, and the last that begins before the id $3.
+/// The version; the last block; the first block that ends after the id $2, and the last that begins before the id $3.
 const BOUNDS: Sql = Sql::both(
     "SELECT (SELECT value FROM meta WHERE name = 'list_blocks_version'), l.last_id,
             COALESCE((SELECT number FROM list_blocks WHERE list = $1 AND first_id <= $2 ORDER BY first_id DESC LIMIT 1), 0),
@@ -23,8 +23,8 @@ const BOUNDS: Sql = Sql::both(
      FROM list_blocks l WHERE l.list = $1 ORDER BY l.number DESC LIMIT 1",
 );
 const VERSION: Sql = Sql::both("SELECT value FROM meta WHERE name = 'list_blocks_version'");
-/// A condition: the column has one of the values of an array, or the parameter is null. On PostgreSQL the array is text of its own kind, of which the
-/// planner knows how many rows it finds, and so whether an index is worth it; on SQLite it is JSON.
+/// A condition: the column has one of the values of an array, or the parameter is null. On PostgreSQL the array is the text of a PostgreSQL array,
+/// for which the planner knows how many rows match, and so whether an index is useful; on SQLite it is JSON.
 macro_rules! in_array {
     (sqlite $column:literal $parameter:literal) => {
         one_of!(sqlite $column $parameter)
@@ -35,7 +35,8 @@ macro_rules! in_array {
         )
     };
 }
-/// A condition: one of the kinds is among the column's bits, or all are wanted. On PostgreSQL the parameter is the array of all bits with such a kind.
+/// A condition: one of the kinds is among the column's bits, or all are wanted. On PostgreSQL the parameter is the array of all values with such a
+/// bit.
 macro_rules! has_kind {
     (sqlite $parameter:literal) => {
         concat!("kinds & ", $parameter, " <> 0")
@@ -88,8 +89,8 @@ macro_rules! bit_is_set {
         )
     };
 }
-/// On PostgreSQL, for one request: the blocks whose filter may have it, and those with a filter of another length. The filters, two kilobytes each, stay
-/// in the database.
+/// On PostgreSQL, for one request id: the blocks whose filter may contain it, and those with a filter of another length. So the filters, two
+/// kilobytes each, need not be sent to the client.
 const BLOCKS_WITH_REQUEST: Sql = Sql::both(concat!(
     "SELECT number, first_id, last_id, requests FROM (
         SELECT number, first_id, last_id, requests, convert_to(requests, 'UTF8') AS cells FROM list_blocks
@@ -101,7 +102,7 @@ const BLOCKS_WITH_REQUEST: Sql = Sql::both(concat!(
 ));
 const _: () = assert!(bloom::FULL_LENGTH == 2048, "as the statement has it");
 
-/// What a list is searched for. A filter that is `None` is not set.
+/// The filters of a search. A filter that is `None` is not set.
 pub(crate) struct Search<'a> {
     pub(crate) list: List,
     /// Only ids from this one on.
@@ -112,42 +113,43 @@ pub(crate) struct Search<'a> {
     pub(crate) keys: Option<&'a Vec<String>>,
     pub(crate) models: Option<&'a Vec<String>>,
     pub(crate) channels: Option<&'a Vec<String>>,
-    /// Of chats; of tasks, the numbers of their states.
+    /// Outcomes of chats; for tasks, the numbers of their states.
     pub(crate) outcomes: Option<&'a Vec<String>>,
     pub(crate) error_codes: Option<&'a Vec<String>>,
     /// Formats of chats, or kinds of tasks.
     pub(crate) kinds: Option<&'a Vec<String>>,
     pub(crate) requests: Option<&'a Vec<String>>,
-    /// The database that is read.
+    /// The database to read from.
     pub(crate) source: Source,
 }
 
-/// Where the rows of a list are that are in blocks.
+/// The positions of the rows of a list that are in blocks.
 struct Bounds {
-    /// How often blocks had been removed.
+    /// How often blocks had been removed at that time.
     removals: i64,
-    /// The first id of the searched range that is behind all blocks.
+    /// The first id of the searched range that is after all blocks.
     newest: String,
-    /// The first and last block in which an id of the searched range can be.
+    /// The first and last block that may contain an id of the searched range.
     numbers: [i64; 2],
 }
 
-/// A part of the blocks that are contiguous: the first and the last id in it.
+/// A contiguous range of blocks: its first and last id.
 struct Range {
     first_id: String,
     last_id: String,
     last_number: i64,
 }
 
-/// What reads the rows of a list.
+/// A query for the rows of a list.
 pub(crate) struct RowQuery<'a> {
-    /// Its first parameter is the first id that is wanted, the second is behind the last one, the last is how many rows it reads, the newest first.
+    /// The first parameter is the first wanted id, the second the id after the last wanted one, the last the number of rows to read, the newest
+    /// first.
     pub(crate) sql: &'static Sql,
-    /// The parameters between these: it applies all filters itself.
+    /// The parameters between these: the query itself applies all filters.
     pub(crate) filters: &'a [Value<'a>],
 }
 
-/// The queries of one search, which end at the same time limit.
+/// The queries of one search, which share a time limit.
 struct Scan<'a> {
     store: &'a Store,
     source: Source,
@@ -166,7 +168,7 @@ impl<'a> Scan<'a> {
     async fn query(&self, sql: &'static Sql, args: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         match self.source {
             Source::Primary => self.store.query_slow_until(sql, args, self.until).await,
-            // If it is lost between two queries, the rest comes from the primary, whose blocks are those or newer ones.
+            // If the replica is lost between two queries, the others read from the primary, which has the same or newer blocks.
             Source::Replica => self.store.query_slow_from(self.source, sql, args).await,
         }
     }
@@ -193,7 +195,7 @@ impl<'a> Scan<'a> {
 }
 
 impl Search<'_> {
-    /// All rows.
+    /// A search without filters.
     pub(crate) fn all(list: List) -> Self {
         Self {
             list,
@@ -225,7 +227,7 @@ impl Search<'_> {
         filters.iter().any(Option::is_some)
     }
 
-    /// At most `limit` rows, the newest first.
+    /// Reads at most `limit` rows, the newest first.
     pub(crate) async fn rows(
         &self,
         store: &Store,
@@ -251,8 +253,8 @@ impl Search<'_> {
         scan.read(query, self.from_id, self.to_id, limit).await
     }
 
-    /// [`Search::rows`], but only those in blocks, and the first id that is behind all blocks and in the searched range. The first id and no
-    /// rows if there are no blocks, or no filter is set.
+    /// As [`Search::rows`], but only rows in blocks; also returns the first id of the searched range that is after all blocks. Returns the range's
+    /// first id and no rows if there are no blocks, or no filter is set.
     pub(crate) async fn rows_in_blocks_only(
         &self,
         store: &Store,
@@ -272,7 +274,7 @@ impl Search<'_> {
         Ok((self.from_id.to_owned(), Vec::new()))
     }
 
-    /// [`Search::rows`] without looking for blocks, for a query that does not read all rows of the range.
+    /// As [`Search::rows`], without using blocks: for a query that does not read all rows of the range.
     pub(crate) async fn rows_at_once(
         &self,
         store: &Store,
@@ -292,7 +294,7 @@ impl Search<'_> {
         query: &RowQuery<'_>,
     ) -> Result<Vec<Row>, StoreError> {
         let mut rows = Vec::new();
-        // Frequent values are found in the newest group; for rare ones, few queries should reach back far.
+        // Frequent values are found in the newest group; for rare ones, few queries should cover many groups.
         let [first, mut last] = bounds.numbers;
         let mut groups = 1;
         while rows.len() < limit && last >= first {
@@ -332,7 +334,7 @@ impl Search<'_> {
         Ok(rows.first_mut().map(read).transpose()?)
     }
 
-    /// The blocks among these in which there can be a wanted row, the newest first, joined where they are contiguous.
+    /// Those of these blocks that may contain a wanted row, the newest first, joined if they are contiguous.
     async fn ranges(&self, scan: &Scan<'_>, part: [i64; 2]) -> Result<Vec<Range>, StoreError> {
         let groups = self.groups(scan, part).await?;
         let mut ranges: Vec<Range> = Vec::new();
@@ -345,7 +347,7 @@ impl Search<'_> {
             Some(_) => &BLOCKS_WITH_REQUESTS,
             None => &BLOCKS,
         };
-        // Groups without any are not read; contiguous ones are read together.
+        // Groups without such blocks are not read; contiguous groups are read together.
         for [first, last] in contiguous(groups.keys().copied()) {
             let first = (first * GROUP_BLOCKS).max(part[0]);
             let last = ((last + 1) * GROUP_BLOCKS - 1).min(part[1]);
@@ -389,7 +391,7 @@ impl Search<'_> {
         Ok(ranges)
     }
 
-    /// The groups of blocks among these in which there are wanted values, and the blocks of each.
+    /// Those of these groups of blocks that contain wanted values, with the blocks of each.
     async fn groups(
         &self,
         scan: &Scan<'_>,
@@ -446,7 +448,7 @@ impl Search<'_> {
     }
 }
 
-/// The values as the text of an array of PostgreSQL.
+/// The values as the text of a PostgreSQL array.
 fn postgres_array(values: Option<&Vec<String>>) -> Option<String> {
     let quoted =
         |value: &String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
@@ -458,7 +460,7 @@ fn postgres_array(values: Option<&Vec<String>>) -> Option<String> {
     })
 }
 
-/// The first and last number of each run of numbers that follow each other.
+/// The first and last number of each run of consecutive numbers.
 fn contiguous(numbers: impl Iterator<Item = i64>) -> Vec<[i64; 2]> {
     let mut runs: Vec<[i64; 2]> = Vec::new();
     for number in numbers {

@@ -1,11 +1,13 @@
-//! Makes the tables of tasks partitioned ones without a stop, however many rows they have.
+//! Converts the tables of tasks to partitioned ones without downtime, however many rows they have.
 //!
-//! 1. A constraint says that all ids are before a day soon to come. It is added without a look at the rows, and holds for new ones from then on.
-//! 2. PostgreSQL validates it: it reads the tables beside all other work.
-//! 3. In one transaction each table becomes the first partition of a new one with its name, which takes milliseconds.
+//! 1. A constraint requires that all ids are before a day in the near future. It is added without checking existing rows, and applies to new ones
+//!    from then on.
+//! 2. PostgreSQL validates it: it reads the tables while all other work continues.
+//! 3. In one transaction each table becomes the first partition of a new table with its name, which takes milliseconds.
 //!
-//! How far this has come is in the database alone, so that a new leader goes on with it. If it has not come to the end shortly before that day (nobody led, or a
-//! backup was in the way for long), the constraint is dropped, before it would reject new tasks, and all begins again.
+//! The progress is stored only in the database, so that a new leader continues with it. If the conversion has not ended shortly before that day
+//! (there was no leader, or a backup blocked it for long), the constraint is dropped before it would reject new tasks, and the conversion begins
+//! again.
 
 use tollgate_core::Millis;
 use tollgate_core::clock::DAY;
@@ -18,7 +20,7 @@ use crate::error::StoreError;
 
 /// How long the steps may take.
 const TIME: Millis = 2 * DAY;
-/// When what is left of that time is too little.
+/// If less than this is left of that time, it is too late.
 const TOO_LATE: Millis = DAY;
 
 const TABLES: [(&str, &str); 4] = [
@@ -28,13 +30,13 @@ const TABLES: [(&str, &str); 4] = [
     ("callback_tries", "task_id"),
 ];
 const NAME: &str = "before_first_partition_ends";
-/// The id in the constraint of `tasks`; the others have the same.
+/// The id in the constraint of `tasks`; the constraints of the other tables have the same id.
 const BOUND: Sql = Sql::both(
     "SELECT substring(pg_get_constraintdef(oid) from '''(task_[0-9a-z]+)''') FROM pg_constraint
      WHERE conrelid = CAST('tasks' AS regclass) AND conname = 'before_first_partition_ends'",
 );
 
-/// Does the steps that are left.
+/// Runs the remaining steps.
 pub(super) async fn run(
     connection: &mut postgres::Connection,
     now: Millis,
@@ -80,7 +82,7 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// The bound in the constraints, if there are any.
+/// Reads the bound in the constraints. `None` if there are none.
 async fn read_bound(connection: &mut postgres::Connection) -> Result<Option<String>, StoreError> {
     let mut tx = connection.begin_snapshot();
     let mut rows = tx.query(&BOUND, &[]).await?;

@@ -1,8 +1,8 @@
-//! Partitions of the tables of tasks on PostgreSQL: ranges of task ids, which begin with the time. Purging drops a partition once all tasks in it are old,
-//! instead of deleting their rows one by one.
+//! Partitions of the tables of tasks on PostgreSQL: ranges of task ids, which begin with the time. Purging drops a partition once all its tasks are
+//! old, instead of deleting their rows one by one.
 //!
-//! The leader looks after them at intervals ([`Store::maintain_partitions`]). Nothing depends on its doing so in time: a row for which there is no
-//! partition yet goes to the default partition, and is moved to its own when that is added.
+//! The leader maintains them at intervals ([`Store::maintain_partitions`]). It is no problem if it is late: a row without a partition is stored in
+//! the default partition, and is moved to its own partition when that is added.
 
 mod convert;
 mod days;
@@ -17,36 +17,36 @@ use crate::store::{Readers, Store};
 use days::{day_name, next_day};
 use limits::LIMITS;
 
-/// Partitions that the time for which ended tasks are kept is divided into. Statements that find the partition when they run lock them all.
+/// The number of partitions for the time that ended tasks are kept. Statements that find the partition only when they run lock all of them.
 const PARTITIONS_OF_RETENTION: i64 = 6;
-/// The next partition is added this long before the last one ends.
+/// How long before the end of the last partition the next one is added.
 const ADDED_BEFORE: Millis = DAY;
-/// Tasks seldom take longer: before this time after its end, a partition is not asked for tasks that do not let it be dropped.
+/// Tasks seldom take longer than this. A partition is checked for tasks that prevent its dropping only when this time has passed after its end.
 const DROPPED_AFTER: Millis = HOUR;
-// A partition's bounds as ids; an empty text for none. The default partition has neither.
+// The bounds of a partition as ids; an empty text if there is none. The default partition has neither.
 const PARTITIONS: Sql = Sql::both(
     "SELECT name, COALESCE(substring(bounds from 'FROM \\(''(task_[0-9a-z]+)''\\)'), ''),
             COALESCE(substring(bounds from 'TO \\(''(task_[0-9a-z]+)''\\)'), '')
      FROM (SELECT CAST(c.relname AS TEXT) AS name, pg_get_expr(c.relpartbound, c.oid) AS bounds
            FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = CAST('tasks' AS regclass)) AS partitions",
 );
-// The newest first: those that were submitted just before the partition's end ended last.
+// The newest first, because the tasks that were submitted just before the partition's end ended last.
 const NOT_EXPIRED: Sql = Sql::both(
     "SELECT id FROM tasks WHERE id >= $1 AND id < $2 AND (ended_at IS NULL OR ended_at > $3) ORDER BY id DESC LIMIT 1",
 );
 
 /// A partition for a range of ids.
 struct Partition {
-    /// What follows the table's name in its name.
+    /// The part of its name after the name of the table.
     suffix: String,
-    /// The first id that it may have; empty in the first partition.
+    /// The first id that it may contain; empty for the first partition.
     from: String,
-    /// The first id after it.
+    /// The first id after the partition.
     until: String,
 }
 
 impl Partition {
-    /// `None` for the default partition.
+    /// Reads a row; `None` for the default partition.
     fn read(row: &mut Row) -> Result<Option<Self>, DbError> {
         let (name, from, until) = (row.text(0)?, row.text(1)?, row.text(2)?);
         let Some(suffix) = name.strip_prefix("tasks") else {
@@ -59,7 +59,7 @@ impl Partition {
         }))
     }
 
-    /// The time of the first id after it.
+    /// The time in the first id after the partition.
     fn ends_at(&self) -> Millis {
         id::task_id_time(&self.until).unwrap_or_default()
     }
@@ -67,11 +67,11 @@ impl Partition {
 
 /// Partitions of the tables of tasks.
 impl Store {
-    /// One round of the leader: makes the tables partitioned ones if they are not, adds the next partition in time, drops those with tasks that ended
-    /// longer than `retention` ago only. Does nothing on SQLite.
+    /// Runs one round of the leader: converts the tables to partitioned ones if they are not, adds the next partition in time, and drops partitions
+    /// whose tasks all ended longer than `retention` ago. Does nothing on SQLite.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if others had locks that were needed. All works as before without this round; the next one does what is missing.
+    /// [`StoreError::Unavailable`] if others had locks that were needed. Everything works without this round too; the next one completes it.
     pub async fn maintain_partitions(
         &self,
         retention: Millis,
@@ -95,7 +95,8 @@ impl Store {
         done.map_err(|e| StoreError::Broken(format!("a round of partitions ended: {e}")))?
     }
 
-    /// The first id of which ended tasks are not deleted row by row: tasks that ended until `ended_until` are, unless their partition will be dropped soon.
+    /// The first id from which ended tasks are not deleted row by row: tasks that ended until `ended_until` are deleted that way, unless their
+    /// partition will be dropped soon.
     pub(crate) async fn first_id_kept(
         &self,
         ended_until: Millis,
@@ -103,7 +104,7 @@ impl Store {
     ) -> Result<String, StoreError> {
         let first_kept = id::min_task_id_at(ended_until + 1);
         let retention = now - ended_until;
-        // Partitions are whole days: those of shorter times would be kept for too long.
+        // Partitions are at least a day long: with a shorter retention, tasks would be kept for too long.
         if !self.is_shared() || retention < PARTITIONS_OF_RETENTION * DAY {
             return Ok(first_kept);
         }
@@ -111,9 +112,9 @@ impl Store {
         let Some(first) = read_partitions(&mut rows)?.into_iter().next() else {
             return Ok(first_kept);
         };
-        // What a task of unusual length has kept from being dropped.
+        // Tasks in a partition that a task of unusual length has kept from being dropped.
         let overdue = id::min_task_id_at(ended_until + 1 - 2 * period(retention));
-        // The first partition has all rows from before there were partitions.
+        // The first partition contains all rows from before the conversion.
         let limit = match first.from.as_str() {
             "" => first.until.max(overdue),
             _ => overdue,
@@ -122,7 +123,7 @@ impl Store {
     }
 }
 
-/// How long a partition is: whole days.
+/// The length of a partition: a number of complete days.
 fn period(retention: Millis) -> Millis {
     let days = retention / PARTITIONS_OF_RETENTION;
     (days + DAY - 1).div_euclid(DAY).max(1) * DAY
@@ -160,7 +161,7 @@ async fn run_round(
     Ok(())
 }
 
-/// The partitions in the order of their ids; none if the tables are not partitioned.
+/// The partitions in the order of their ids. Empty if the tables are not partitioned.
 async fn list(connection: &mut postgres::Connection) -> Result<Vec<Partition>, StoreError> {
     let mut tx = connection.begin_snapshot();
     let mut rows = tx.query(&PARTITIONS, &[]).await?;
@@ -187,7 +188,7 @@ async fn add(
     Ok(())
 }
 
-/// Drops a partition of each table, unless it has a task that did not end until `ended_until`.
+/// Drops a partition of each table, unless it contains a task that did not end until `ended_until`.
 async fn drop_if_expired(
     connection: &mut postgres::Connection,
     partition: &Partition,

@@ -1,9 +1,9 @@
-//! A streaming replica of the database (`database.replica_url`), which serves reads of what does not change any more: ended tasks, and the older part of
-//! lists of tasks and chats.
+//! A streaming replica of the database (`database.replica_url`), from which data is read that does not change any more: ended tasks, and the older
+//! part of lists of tasks and chats.
 //!
-//! A read may use it while it is fresh: `Store::watch_replica` ([`reads`]) has seen within [`MAX_AGE`] that it had replayed all that was committed up to a moment, and this
-//! process has refunded nothing since that moment. Money, unfinished tasks and what was written lately are read from the primary, and so is all that the replica does
-//! not answer.
+//! It is read only while it is fresh: `Store::watch_replica` ([`reads`]) has found within [`MAX_AGE`] that it had replayed everything that was
+//! committed up to a moment, and this process has refunded nothing since that moment. Money, unfinished tasks and recently written data are read from
+//! the primary, and so is everything for which the replica does not respond.
 
 mod reads;
 
@@ -16,21 +16,21 @@ use tollgate_core::{Millis, clock};
 use crate::db::{DbError, Row, Sql, Value, postgres};
 use crate::error::StoreError;
 
-/// How old the moment may be up to which the replica is known to have everything.
+/// The maximum age of the moment up to which the replica is known to have everything.
 const MAX_AGE: Duration = Duration::from_secs(2);
 /// Positions of the primary that are remembered until the replica has reached them.
 const MAX_POSITIONS: usize = 16;
-/// How long a read of the replica may take before the primary is asked instead.
+/// How long a read of the replica may take before the primary is read instead.
 const READ_TIMEOUT: Duration = Duration::from_secs(1);
-/// Reads that may take long: how many at a time, and how long.
+/// Slow reads: how many may run at the same time, and how long each.
 const SLOW_CONNECTIONS: usize = 3;
 const SLOW_LIMIT: Duration = Duration::from_secs(5);
-/// A task's row is committed within so long of the time in its id.
+/// The longest time between the time in a task's id and the commit of its row.
 pub(crate) const TASK_WRITE_TIME: Millis = 30 * clock::SECOND;
-/// The same for chats, which are written when they end.
+/// The same for chats, whose rows are written when they end.
 pub(crate) const CHAT_WRITE_TIME: Millis = clock::DAY;
 
-/// The connections to a replica, and how far it is.
+/// The connections to a replica, and how far it has replayed.
 pub(crate) struct Replica {
     readers: postgres::Readers,
     slow_readers: postgres::Readers,
@@ -43,9 +43,9 @@ struct State {
     positions: VecDeque<Position>,
     /// The last position that it has reached.
     reached: Option<Position>,
-    /// When this process last changed what had ended.
+    /// When this process last changed an ended task or chat.
     changed_at: Option<Instant>,
-    /// Whether it was found to be a replica of this database.
+    /// Whether it was verified to be a replica of this database.
     is_known: bool,
 }
 
@@ -54,7 +54,7 @@ struct State {
 struct Position {
     bytes: i64,
     read_at: Instant,
-    /// The same by the primary's clock.
+    /// The time of the read by the primary's clock.
     time: Millis,
 }
 
@@ -79,7 +79,7 @@ impl State {
         }
     }
 
-    /// The replica does not answer, or is none.
+    /// Records that the replica does not respond, or is not a replica.
     fn lose(&mut self) {
         self.positions.clear();
         self.reached = None;
@@ -88,7 +88,7 @@ impl State {
 }
 
 impl Replica {
-    /// Connects when it is first used.
+    /// A replica to which connections are opened when it is first used.
     fn new(url: &str) -> Result<Self, StoreError> {
         let in_setup = |e: DbError| StoreError::from(e).in_setup("database.replica_url");
         let config = postgres::config(url).map_err(in_setup)?;
@@ -109,21 +109,21 @@ impl Replica {
         self.lock().fresh(Instant::now()).is_some()
     }
 
-    /// This process has changed what had ended: it is read from the primary until the replica has it.
+    /// Records that this process has changed an ended task or chat, which is read from the primary until the replica has the change.
     pub(crate) fn note_change(&self) {
         self.lock().changed_at = Some(Instant::now());
     }
 
-    /// Reads from the replica. `None` if it does not answer in time.
+    /// Runs a query on the replica. `None` if it does not respond in time.
     pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Option<Vec<Row>> {
         let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, args)).await;
         self.answer(rows.unwrap_or(Err(DbError::QueryTimeout)))
     }
 
-    /// The same for a query that may take long. `None` if the replica does not answer.
+    /// The same for a slow query. `None` if the replica does not respond.
     ///
     /// # Errors
-    /// [`StoreError::QueryTimeout`] if the replica is well and the query takes too long: the primary would take as long.
+    /// [`StoreError::QueryTimeout`] if the replica responds and the query takes too long: it would take as long on the primary.
     pub(crate) async fn query_slow(
         &self,
         sql: &Sql,
@@ -138,14 +138,14 @@ impl Replica {
 
     fn answer(&self, rows: Result<Vec<Row>, DbError>) -> Option<Vec<Row>> {
         rows.inspect_err(|e| {
-            // Until it was compared again, others need not wait for it.
+            // Until the next comparison, other reads need not wait for the replica.
             self.lock().lose();
             tracing::warn!(error = %e, "the replica does not answer; the primary is read");
         })
         .ok()
     }
 
-    /// The rows of a query that has one, within a second.
+    /// The first row of a query, within a second.
     async fn one(&self, sql: &Sql) -> Result<Row, String> {
         let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, &[])).await;
         let rows = rows.map_err(|_| "it does not answer within 1 s".to_owned())?;
@@ -154,7 +154,7 @@ impl Replica {
     }
 }
 
-/// Where rows are read.
+/// The database that rows are read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Primary,
@@ -181,13 +181,13 @@ mod tests {
         assert!(state.fresh(start).is_none());
         state.note(position(100, at(0)), 99);
         assert!(state.fresh(at(0)).is_none());
-        // It has reached the first position, not the second.
+        // The replica has reached the first position, but not the second.
         state.note(position(200, at(500)), 150);
         assert_eq!(state.fresh(at(2_000)).unwrap().bytes, 100);
         assert!(state.fresh(at(2_001)).is_none());
         state.note(position(300, at(1_000)), 300);
         assert_eq!(state.fresh(at(3_000)).unwrap().bytes, 300);
-        // A change of this process, until a later position is reached.
+        // After a change of this process, the replica is not fresh until it has reached a later position.
         state.changed_at = Some(at(1_200));
         assert!(state.fresh(at(1_300)).is_none());
         state.note(position(400, at(1_500)), 400);

@@ -1,4 +1,4 @@
-//! Reads that the replica serves, and comparing it with the primary.
+//! Reads from the replica, and compares it with the primary.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,34 +19,36 @@ const POSITION: Sql = Sql::both(
 const REPLAYED: Sql = Sql::both(
     "SELECT CAST(pg_last_wal_replay_lsn() - '0/0' AS BIGINT), CASE WHEN pg_is_in_recovery() THEN 1 ELSE 0 END",
 );
-// Of the server's data, which a streaming replica has in common with its primary, and of the database in it.
+// Identifies the server's data, which is the same for a streaming replica and its primary, and the database in it.
 const IDENTITY: Sql = Sql::both(
     "SELECT CAST(system_identifier AS TEXT) || '/' || CAST(current_database() AS TEXT) FROM pg_control_system()",
 );
 
 /// The replica.
 impl Store {
-    /// The same store, which reads what does not change any more from a streaming replica of its PostgreSQL. [`Store::watch_replica`] has to run.
+    /// The same store, with a streaming replica of its PostgreSQL from which it reads data that does not change any more. [`Store::watch_replica`]
+    /// must run.
     ///
     /// # Errors
-    /// [`StoreError::Setup`] if the URL is wrong. A replica that does not answer is no error.
+    /// [`StoreError::Setup`] if the URL is invalid. It is no error if the replica does not respond.
     pub fn with_replica(mut self, url: &str) -> Result<Self, StoreError> {
         self.replica = Some(Arc::new(Replica::new(url)?));
         Ok(self)
     }
 
-    /// The replica, while it may be read.
+    /// The replica, if it may be read now.
     pub(crate) fn fresh_replica(&self) -> Option<&Replica> {
         self.replica.as_deref().filter(|replica| replica.is_fresh())
     }
 
-    /// Until when rows, by the time in their ids, may be read from the replica if they are committed within `write_time` of it. `None` if none may be.
+    /// The time until which rows, by the time in their ids, may be read from the replica if they are committed within `write_time` of it. `None` if
+    /// none may be.
     pub(crate) fn replica_complete_until(&self, write_time: Millis) -> Option<Millis> {
         let fresh = self.replica.as_ref()?.lock().fresh(Instant::now())?;
         Some(fresh.time - write_time)
     }
 
-    /// Runs a query that may take long on the replica, or on the primary if that is wanted or the replica does not answer.
+    /// Runs a slow query on the replica; on the primary if `source` is the primary, or the replica does not respond.
     pub(crate) async fn query_slow_from(
         &self,
         source: Source,
@@ -62,7 +64,8 @@ impl Store {
         self.query_slow(sql, args).await
     }
 
-    /// Compares the replica with the primary once. `None` without a replica; else how many milliseconds it is behind at most, or why it is not read.
+    /// Compares the replica with the primary once. `None` without a replica; else by how many milliseconds it is behind at most, or why it is not
+    /// read.
     pub async fn check_replica(&self) -> Option<Result<Millis, String>> {
         let replica = self.replica.as_ref()?;
         let compared = self.compare_replica(replica).await;
@@ -79,7 +82,7 @@ impl Store {
         }))
     }
 
-    /// How far the replica is behind, at most; `None` if it has not reached any position yet.
+    /// How far the replica is behind at most; `None` if it has not reached any position yet.
     ///
     /// # Errors
     /// Why it must not be read at all.
@@ -116,7 +119,7 @@ impl Store {
         Ok(reached.map(|at| read_at.saturating_duration_since(at)))
     }
 
-    /// Compares the replica with the primary for ever, and calls `report` with each outcome. Returns at once without a replica.
+    /// Compares the replica with the primary in an endless loop, and calls `report` with each outcome. Returns at once without a replica.
     pub async fn watch_replica(&self, report: impl Fn(&Result<Millis, String>)) {
         while let Some(compared) = self.check_replica().await {
             report(&compared);

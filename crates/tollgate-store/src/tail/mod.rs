@@ -1,8 +1,8 @@
-//! The live tail: what happens to tasks and chats, for those who watch. While anybody does, on whichever node, the writer of each process
-//! inserts the events of a transaction as one row in that transaction (table `tail_events`). At other times nothing is recorded.
+//! The live tail: events of tasks and chats for watchers. While there is a watcher on any node, the writer of each process inserts the events of a
+//! transaction as one row in that transaction (table `tail_events`). At other times no events are recorded.
 //!
-//! Each process is a source whose rows have ascending numbers, in the order of its commits. So a position, the number of the last row that was
-//! read of each source, misses and repeats nothing, whatever node reads on.
+//! Each process is a source whose rows have ascending numbers, in the order of its commits. So with a position, which contains the number of the last
+//! read row of each source, reading misses and repeats nothing, whatever node continues to read.
 
 pub(crate) mod recorder;
 
@@ -29,7 +29,7 @@ const WATCH: Sql = Sql::both(
     "UPDATE meta SET value = CASE WHEN value < CAST($1 AS BIGINT) THEN CAST($1 AS BIGINT) ELSE value END WHERE name = 'tail_watched_until'",
 );
 const DELETE_OLD: Sql = Sql::both("DELETE FROM tail_events WHERE at < $1");
-/// The sources with their last numbers; it jumps from source to source in the primary key.
+/// The sources with their last numbers; the query skips from source to source in the primary key.
 pub(crate) const SOURCES: Sql = Sql::both(
     "WITH RECURSIVE sources(source) AS (
         SELECT MIN(source) FROM tail_events
@@ -42,39 +42,39 @@ pub(crate) const EVENTS_AFTER: Sql = Sql::both(
     "SELECT seq, at, events, omitted FROM tail_events WHERE source = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4",
 );
 
-/// The number of the last row that was read of each source, and of its last event.
+/// For each source, the number of the last row that was read and the index of its last event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TailPosition {
-    /// The time of the event that it is behind, in milliseconds since 1970.
+    /// The time of the last event before the position, in milliseconds since 1970.
     pub at: Millis,
     sources: BTreeMap<String, (i64, u32)>,
 }
 
 impl TailPosition {
-    /// The position behind the event with that index in a row.
+    /// Moves the position after the event with that index in a row.
     pub fn advance(&mut self, row: &TailRow, index: u32) {
         self.at = self.at.max(row.at);
         self.sources.insert(row.source.clone(), (row.seq, index));
     }
 
-    /// The position behind all events of a row.
+    /// Moves the position after all events of a row.
     pub fn advance_to_end(&mut self, row: &TailRow) {
         self.advance(row, u32::MAX);
     }
 
-    /// Whether the event with that index in a row is behind it.
+    /// Whether the event with that index in a row is after the position.
     pub fn is_before(&self, row: &TailRow, index: u32) -> bool {
         let read = self.sources.get(&row.source);
         read.is_none_or(|read| *read < (row.seq, index))
     }
 
-    /// Whether events behind it may have been deleted, or never been recorded because nobody watched.
+    /// Whether events after the position may have been deleted, or were never recorded because there was no watcher.
     pub fn is_too_old(&self, now: Millis) -> bool {
         now - self.at > MINUTE
     }
 }
 
-/// `AT~SOURCE.ROW.EVENT~SOURCE.ROW.EVENT`
+/// Written as `AT~SOURCE.ROW.EVENT~SOURCE.ROW.EVENT`.
 impl fmt::Display for TailPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.at)?;
@@ -84,7 +84,7 @@ impl fmt::Display for TailPosition {
     }
 }
 
-/// A text is not a [`TailPosition`].
+/// The error for a text that is not a [`TailPosition`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InvalidPosition;
 
@@ -118,7 +118,7 @@ pub struct TailRow {
     seq: i64,
     /// When the last of them happened, in milliseconds since 1970.
     pub at: Millis,
-    /// `task` or `chat`, and the event as the admin API shows it.
+    /// The kind (`task` or `chat`), and the event as a JSON object of the admin API.
     pub events: Vec<(String, Value)>,
     /// Events that are missing because a process records at most 500 in a second.
     pub omitted: i64,
@@ -126,7 +126,7 @@ pub struct TailRow {
 
 /// The live tail.
 impl Store {
-    /// Makes every process record events until that time; this one at once, the others when they next call
+    /// Requests that every process records events until that time: this process begins at once, the others when they next call
     /// [`Store::follow_tail_watch`]. Deletes old events.
     pub async fn watch_tail(&self, until: Millis, now: Millis) -> Result<(), StoreError> {
         self.write(WatchTail { until, now }).await?;
@@ -134,14 +134,14 @@ impl Store {
         Ok(())
     }
 
-    /// Records events from now on if anybody watches, on whichever node; else records none.
+    /// From now on records events if there is a watcher on any node; else records none.
     pub async fn follow_tail_watch(&self, now: Millis) -> Result<(), StoreError> {
         let until = self.first(&WATCHED_UNTIL, &[], |row| row.int(0)).await?;
         self.writer.tail.watch_until(until.unwrap_or(0), now);
         Ok(())
     }
 
-    /// The position behind everything that is recorded.
+    /// The position after all recorded events.
     pub async fn tail_end(&self, now: Millis) -> Result<TailPosition, StoreError> {
         let mut sources = BTreeMap::new();
         for mut row in self.query(&SOURCES, &[]).await? {
@@ -150,8 +150,8 @@ impl Store {
         Ok(TailPosition { at: now, sources })
     }
 
-    /// The rows with events behind `after`, in the order of each source; about `limit` of each source. Its first row may have events before
-    /// that ([`TailPosition::is_before`]).
+    /// The rows with events after `after`, in the order of each source; about `limit` of each source. The first row of a source may also contain
+    /// events before that ([`TailPosition::is_before`]).
     pub async fn read_tail(
         &self,
         after: &TailPosition,
@@ -161,7 +161,7 @@ impl Store {
         for mut row in self.query(&SOURCES, &[]).await? {
             let (source, last) = (row.text(0)?, row.int(1)?);
             let (seq, index) = after.sources.get(&source).copied().unwrap_or((0, u32::MAX));
-            // The row itself, if it was not read to its end.
+            // Includes the row itself, if it was not read to its end.
             let first = if index == u32::MAX { seq } else { seq - 1 };
             if last <= first {
                 continue;

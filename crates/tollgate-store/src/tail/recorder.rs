@@ -1,4 +1,4 @@
-//! What a process records for the live tail while somebody watches.
+//! Records the events of a process for the live tail while there is a watcher.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,14 +10,14 @@ use tollgate_core::{Amount, Millis, id};
 use crate::admin::json::{amount_json, time_json};
 use crate::db::{DbError, Sql, Tx, args};
 
-/// Events that a process records in a second, at most, and those that it may record at once.
+/// The most events that a process records in a second, and that it may record at once.
 const EVENTS_PER_SECOND: f64 = 500.0;
 
 const INSERT_EVENTS: Sql = Sql::both(
     "INSERT INTO tail_events (source, seq, at, events, omitted) VALUES ($1, $2, $3, $4, $5)",
 );
 
-/// Something that happened to a task or chat.
+/// An event of a task or chat.
 pub(crate) struct TailEvent<'a> {
     /// `task` or `chat`.
     pub(crate) kind: &'static str,
@@ -55,7 +55,7 @@ impl TailEvent<'_> {
 pub(crate) struct TailRecorder {
     source: String,
     is_watched: AtomicBool,
-    /// Until when somebody watches, as far as this process knows.
+    /// Until when there is a watcher, as far as this process knows.
     watched_until: Mutex<Millis>,
     last_seq: AtomicI64,
     allowance: Mutex<Allowance>,
@@ -83,16 +83,16 @@ impl Default for TailRecorder {
 }
 
 impl TailRecorder {
-    /// Records if somebody watches at `now`: until the time `until`, or until a later one that was known before.
+    /// Records until `until`, or until a later time that was known before, if that is after `now`.
     pub(super) fn watch_until(&self, until: Millis, now: Millis) {
-        // Both are changed under the lock: what the database said a moment ago must not end what was asked for since.
+        // Both are changed while the lock is held: an older value from the database must not end a newer request.
         let known = self.watched_until.lock();
         let mut known = known.unwrap_or_else(PoisonError::into_inner);
         *known = until.max(*known);
         self.is_watched.store(*known > now, Ordering::Relaxed);
     }
 
-    /// How many of `wanted` events may be recorded now.
+    /// Returns how many of `wanted` events may be recorded now, and deducts them.
     fn take(&self, wanted: usize) -> usize {
         let mut allowance = self
             .allowance
@@ -125,7 +125,7 @@ impl PendingTail {
         }
     }
 
-    /// Adds an event if anybody watches.
+    /// Adds an event if there is a watcher.
     pub(crate) fn add(&mut self, event: &TailEvent<'_>) {
         if self.is_watched {
             self.last_at = self.last_at.max(event.at);
@@ -133,7 +133,7 @@ impl PendingTail {
         }
     }
 
-    /// Inserts them as one row.
+    /// Inserts the events as one row.
     pub(crate) fn insert(
         &mut self,
         tx: &mut Tx<'_>,

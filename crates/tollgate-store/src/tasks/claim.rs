@@ -1,8 +1,8 @@
-//! Claiming tasks: due tasks are leased in turns by user, and by key within a user, however long one user's backlog is.
+//! Claims tasks: due tasks are leased in turns by user, and by key within a user, however long the backlog of one user is.
 //!
-//! The queue is read by its index of users and keys, one step per key: a backlog of 20,000 tasks costs as much as one task. A claim writes rows of the
-//! narrow table `queue` only ([`super::queue_table`]).
-//! Users with the fewest tasks in work come first, then the order of ids after the user who was served last.
+//! The queue is read by its index of users and keys, one step per key: a backlog of 20,000 tasks costs as much as one task. A claim writes only rows
+//! of the narrow table `queue` ([`super::queue_table`]). Users with the fewest tasks in work come first, then users are in the order of ids after the
+//! user who was served last.
 
 use std::collections::HashMap;
 
@@ -22,11 +22,11 @@ use crate::task_versions::TaskVersions;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
-/// Steps from key to key that one claim takes, those to the next user included; the next claim goes on behind them.
+/// Steps from key to key in one claim, including those to the next user; the next claim continues after them.
 const MAX_STEPS: usize = 256;
 
-/// The keys after a given one that have unfinished tasks, in order, with the name of their user and when their next task is
-/// due. Before the keys of each further user comes a row without a key. Each step is a search in an index.
+/// The keys after a given one that have unfinished tasks, sorted, with the name of their user and when their next task is due. Before the keys of
+/// each further user there is a row without a key. Each step is a search in an index.
 macro_rules! queue_keys {
     ($collation:literal, $waiting:literal) => {
         concat!(
@@ -59,8 +59,8 @@ macro_rules! queue_keys {
     };
 }
 
-/// The due tasks of a key, the longest due first: those of this node's shards ($5), and those that were due at $4 already. PostgreSQL skips rows that another
-/// node is claiming. In `tasks` there are no shards.
+/// The due tasks of a key, those that have been due longest first: only tasks of this node's shards ($5), and tasks that were already due at $4.
+/// PostgreSQL skips rows that another node is claiming. In `tasks` there are no shards.
 macro_rules! due_tasks {
     ($lock:literal) => {
         concat!(
@@ -93,7 +93,7 @@ const DUE_TASKS_IN_TASKS: Sql = Sql::both(concat!(
      WHERE t.state < 2 AND t.user_id = $1 AND t.key_id = $2 AND t.due_at <= $3 ORDER BY t.due_at LIMIT $4
      FOR UPDATE OF t SKIP LOCKED"
 ));
-// Not in one statement with its search: of the tasks that are found, the wide rows are read anyway.
+// Not combined with the search in one statement, because of the found tasks the wide rows are read anyway.
 pub(crate) const LEASE_TASK: QueueSql = QueueSql {
     queue: Sql::both(
         "UPDATE queue SET due_at = NULL, owner = $1, lease_until = $2, fence = $3, started_at = $4 WHERE task_id = $5",
@@ -102,13 +102,13 @@ pub(crate) const LEASE_TASK: QueueSql = QueueSql {
         "UPDATE tasks SET owner = $1, due_at = $2, fence = $3, state = 1, started_at = $4 WHERE id = $5 AND state < 2",
     ),
 };
-/// How often a process that claims looks when the first lease ends: so often that it knows the end of every lease before it comes.
+/// How often a process that claims searches for the first lease to end: so often that it knows the end of every lease before it is reached.
 const EXPIRY_CHECKS_PER_LEASE: Millis = 3;
 
-// Reads each lease: there are as many as tasks in work, and no index that renewals would have to write.
+// This reads each lease: there are only as many as tasks in work, and an index would have to be written by renewals.
 pub(crate) const FIRST_LEASE_END: Sql =
     Sql::both("SELECT MIN(lease_until) FROM queue WHERE due_at IS NULL");
-// Where the lease has ended, whoever claims the task next may do so. Its worker may still renew it or end the task until then.
+// If a lease has ended, any node may claim the task next. Its worker may still renew it or end the task until then.
 pub(crate) const EXPIRE_LEASES: Sql = Sql::per_database(
     "UPDATE queue SET due_at = lease_until WHERE due_at IS NULL AND lease_until <= $1",
     "UPDATE queue SET due_at = lease_until WHERE task_id IN
@@ -132,7 +132,7 @@ pub struct LeasedTask {
     pub trace_context: Option<String>,
     /// The `tracestate` beside it. `None` if the caller sent none.
     pub trace_state: Option<String>,
-    /// Whether a provider may have an attempt in its queue.
+    /// Whether an attempt may be in a provider's queue.
     pub(crate) has_queued_attempt: bool,
     /// The attempt of an earlier lease that is still in a provider's queue: poll it instead of starting another.
     pub queued_attempt: Option<QueuedAttempt>,
@@ -156,31 +156,31 @@ pub struct TaskClaim {
 /// How a claim shares its tasks among users.
 #[derive(Debug, Clone, Default)]
 pub struct FairShare {
-    /// The user who was served last: [`ClaimedTasks::last_user`] of the claim before.
+    /// The user who was served last: [`ClaimedTasks::last_user`] of the previous claim.
     pub after_user: String,
-    /// The number of the claim: decides which of a user's keys comes first.
+    /// The number of the claim, which determines which of a user's keys comes first.
     pub turn: u64,
-    /// How many of `limit` only users without tasks in work may take.
+    /// How many of the `limit` tasks are reserved for users without tasks in work.
     pub reserve: usize,
-    /// Tasks in work that one user may have; `None` for any number.
+    /// The most tasks in work of one user; `None` means no limit.
     pub max_per_user: Option<usize>,
-    /// Tasks in work by user id, those that were claimed before.
+    /// The tasks in work before this claim, by user id.
     pub in_work: HashMap<String, usize>,
-    /// The weights of users, by name; 1 for all others. A user of weight 2 may have twice as many tasks in work as another
-    /// before that one comes first.
+    /// The weights of users, by name; 1 for all others. A user of weight 2 comes before another as long as it has less than twice as many tasks in
+    /// work.
     pub weights: HashMap<String, u32>,
 }
 
-/// What a claim leased.
+/// The result of a claim.
 #[derive(Debug, Default)]
 pub struct ClaimedTasks {
     /// The tasks.
     pub tasks: Vec<LeasedTask>,
-    /// The user who was served or looked at last: where the next claim goes on.
+    /// The user who was served or checked last: the next claim continues there.
     pub last_user: String,
-    /// Whether another claim with free capacity may find more: the limit was reached, or not all keys were looked at.
+    /// Whether another claim with free capacity may find more tasks: the limit was reached, or not all keys were checked.
     pub may_be_more: bool,
-    /// Whether there may be due tasks whose users have as many in work as they may: they wait until one of these ends.
+    /// Whether there may be due tasks of users who have the maximum in work: they wait until one of these ends.
     pub is_held_back: bool,
 }
 
@@ -191,7 +191,7 @@ impl Store {
         self.write(claim).await
     }
 
-    /// [`Store::claim_in_turns`] for a worker that has nothing else in work.
+    /// [`Store::claim_in_turns`] for a worker without other tasks in work.
     pub async fn claim_tasks(
         &self,
         owner: &str,
@@ -214,21 +214,20 @@ impl Store {
 struct Candidate {
     user_id: String,
     weight: u64,
-    /// Those that may have more due tasks; the next one to be served first.
+    /// Keys that may have more due tasks; the next one to be served first.
     keys: Vec<String>,
     in_work: usize,
 }
 
 impl Candidate {
-    /// Whether this user comes before another who stands earlier in the order of ids.
+    /// Whether this user comes before another one whose id sorts earlier.
     fn has_less_than(&self, other: &Self) -> bool {
         let (own, others) = (self.in_work as u64, other.in_work as u64);
         own * other.weight < others * self.weight
     }
 }
 
-/// A claim that was committed but whose reply was lost leaves tasks leased to nobody; they are due again when the lease
-/// expires.
+/// If a claim is committed but its reply is lost, its tasks are leased to nobody; they are due again when the lease expires.
 #[async_trait(?Send)]
 impl Write for TaskClaim {
     type Out = ClaimedTasks;
@@ -269,7 +268,7 @@ impl Write for TaskClaim {
 }
 
 impl TaskClaim {
-    /// Makes tasks due whose lease has ended: their worker is gone. In `tasks` the end of a lease is when the task is due.
+    /// Makes tasks due whose lease has ended, because their worker is gone. In `tasks` the end of a lease is the time when the task is due.
     async fn expire_leases(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
         let state = batch.queue_state;
         let interval = (self.until - self.now) / EXPIRY_CHECKS_PER_LEASE;
@@ -288,7 +287,7 @@ impl TaskClaim {
         Ok(())
     }
 
-    /// The users with due tasks, in the order of ids after the user who was served last, and whether all keys were looked at.
+    /// The users with due tasks, in the order of ids after the user who was served last, and whether all keys were checked.
     async fn candidates(
         &self,
         batch: &mut Batch<'_, '_>,
@@ -296,7 +295,7 @@ impl TaskClaim {
     ) -> Result<(Vec<Candidate>, bool), DbError> {
         let after = self.share.after_user.as_str();
         let max = MAX_STEPS as i64;
-        // No id is as large as the last character: the user's other keys are skipped.
+        // No id is as large as the last character, so the user's other keys are skipped.
         let args = args![after, "\u{10ffff}", max];
         let mut rows = batch.query(batch.on_queue(&QUEUE_KEYS), args).await?;
         let mut is_complete = false;
@@ -340,7 +339,7 @@ impl TaskClaim {
             }
         }
         for candidate in &mut candidates {
-            // Spread over the keys, whatever the rhythm of the claims.
+            // Spread over the keys, whatever regularity the numbers of claims have.
             let spread = self.share.turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
             let first = spread % candidate.keys.len() as u64;
             candidate
@@ -350,7 +349,7 @@ impl TaskClaim {
         Ok((candidates, is_complete))
     }
 
-    /// Shares out `count` tasks, one after another to the user with the fewest in work; how many each gets, by index.
+    /// Distributes `count` tasks, one after another to the user with the fewest in work; returns how many each gets, by index.
     fn share_out(&self, candidates: &mut [Candidate], count: usize) -> Vec<(usize, usize)> {
         let max = self.share.max_per_user.unwrap_or(usize::MAX);
         let mut shares = vec![0; candidates.len()];
@@ -465,7 +464,7 @@ impl TaskClaim {
     }
 }
 
-/// Reads the attempts that are open in providers' queues. Most tasks have none and need no second query.
+/// Reads the attempts that are open in providers' queues. Most tasks have none, and need no second query.
 async fn read_queued_attempts(
     batch: &mut Batch<'_, '_>,
     claimed: &mut [LeasedTask],
@@ -482,5 +481,5 @@ async fn read_queued_attempts(
     Ok(())
 }
 
-/// The state numbers in the statements above.
+/// The state numbers are literals in the statements above.
 const _: () = assert!(TaskState::InProgress as i64 == 1 && TaskState::Completed as i64 == 2);

@@ -1,4 +1,4 @@
-//! The end of a task: state, result, settlement and webhook in one transaction, once. Finished by its worker, cancelled by its
+//! The end of a task: state, result, settlement and webhook are written in one transaction, once. A task is finished by its worker, cancelled by its
 //! user, or failed because its deadline has passed.
 
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use crate::webhooks::insert_webhook;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-/// The columns that [`LockedTask::read`] reads, in its order: those of `t`, a row of `tasks`, and of the row that has the state of the unfinished task.
+/// The columns that [`LockedTask::read`] reads, in its order: columns of `t`, a row of `tasks`, and of the row with the state of the unfinished task.
 macro_rules! locked_task {
     ($state:literal, $from:literal) => {
         concat!(
@@ -41,7 +41,7 @@ macro_rules! locked_in_queue {
         )
     };
 }
-// Whoever ends a task or works on it locks its row of the queue first, so that of `tasks` needs no lock.
+// Every write that ends a task or works on it locks its row of the queue first, so the row of `tasks` needs no lock.
 pub(crate) const LOCK_TASK: QueueSql = QueueSql {
     queue: Sql::per_database(locked_in_queue!(""), locked_in_queue!(" FOR UPDATE OF q")),
     tasks: Sql::both(locked_task!(
@@ -49,7 +49,7 @@ pub(crate) const LOCK_TASK: QueueSql = QueueSql {
         "tasks t WHERE t.id = $1 FOR UPDATE"
     )),
 };
-/// The task that has ended: it has no row of the queue.
+/// A task that has ended, which has no row in the queue.
 pub(crate) const ENDED_TASK: Sql = Sql::both(locked_task!(
     "t.fence, NULL, t.started_at, t.progress, t.polled_at",
     "tasks t WHERE t.id = $1"
@@ -95,7 +95,7 @@ pub struct TaskFinish {
     pub fence: i64,
     /// How it ended.
     pub end: TaskEnd,
-    /// The attempt that ends with it.
+    /// The attempt that ends with the task.
     pub attempt: Option<AttemptEnd>,
     /// Now.
     pub now: Millis,
@@ -111,7 +111,7 @@ pub enum TaskEnd {
         /// The result, as a JSON object whose `files` has an entry for each file.
         result: String,
     },
-    /// It delivered nothing and costs nothing.
+    /// It delivered nothing and is free.
     Failed {
         /// `provider_error`, `timeout`, …
         code: String,
@@ -128,18 +128,18 @@ pub enum FinishOutcome {
         /// What was charged.
         cost: Amount,
     },
-    /// The task had ended before.
+    /// The task had already ended.
     AlreadyFinal,
-    /// Another worker holds the lease, or nobody does.
+    /// Another worker holds the lease, or none does.
     LeaseLost,
 }
 
 /// The outcome of [`Store::cancel_task`] and [`Store::time_out_task`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// Ended; its hold is released. A provider may still have it: see [`Store::last_queued_attempt`].
+    /// The task was ended and its hold released. A provider may still work on it: see [`Store::last_queued_attempt`].
     Cancelled,
-    /// The task had ended before.
+    /// The task had already ended.
     AlreadyFinal,
     /// The user has no such task.
     NotFound,
@@ -162,7 +162,7 @@ impl Store {
         self.write(finish).await
     }
 
-    /// Cancels an unfinished task of the user and releases its hold, whoever has the lease.
+    /// Cancels an unfinished task of the user and releases its hold, whichever worker has the lease.
     pub async fn cancel_task(&self, task: &Task, now: Millis) -> Result<CancelOutcome, StoreError> {
         self.write(EndByForce::cancel(task, "cancelled by its user", now))
             .await
@@ -175,7 +175,7 @@ impl Store {
         Ok(tasks.collect::<Result<_, _>>()?)
     }
 
-    /// Fails an unfinished task whose deadline has passed and releases its hold, whoever has the lease.
+    /// Fails an unfinished task whose deadline has passed and releases its hold, whichever worker has the lease.
     pub async fn time_out_task(
         &self,
         task: &Task,
@@ -187,19 +187,19 @@ impl Store {
     }
 }
 
-/// What the record of an ended task says of its end.
+/// The members of an ended task's record that describe its end.
 struct RecordedEnd<'a> {
     state: TaskState,
     at: Millis,
     result: Option<&'a str>,
-    /// Code and message.
+    /// Error code and message.
     error: Option<(&'a str, &'a str)>,
     cost: Amount,
 }
 
-/// What decides whether a task may end, and what its record keeps of its state, from its locked row.
+/// The values of a locked row that determine whether a task may end, and those of its state that its record keeps.
 struct LockedTask {
-    /// `None` if the number is unknown: then nothing may change the task.
+    /// `None` if the number is unknown: then the task must not be changed.
     state: Option<TaskState>,
     fence: i64,
     is_leased: bool,
@@ -212,7 +212,7 @@ struct LockedTask {
     key_id: String,
     callback_url: Option<String>,
     kind: TaskKind,
-    /// A JSON object.
+    /// The fields of the request that the record shows, as a JSON object.
     shown: String,
     /// The channel of the last attempt.
     channel: Option<String>,
@@ -229,7 +229,7 @@ impl LockedTask {
         row.as_mut().map(Self::read).transpose()
     }
 
-    /// From a row of [`LOCK_TASK`].
+    /// Reads a row of [`LOCK_TASK`].
     fn read(row: &mut Row) -> Result<Self, DbError> {
         let kind = row.text(11)?;
         let kind = TaskKind::from_name(&kind)
@@ -252,7 +252,7 @@ impl LockedTask {
         })
     }
 
-    /// Writes the end of the task into its record, and takes it out of the queue.
+    /// Writes the end of the task to its record, and removes it from the queue.
     fn write_end(
         &self,
         batch: &mut Batch<'_, '_>,
@@ -283,7 +283,7 @@ impl LockedTask {
         Ok(())
     }
 
-    /// What usage counts of it if it ends as `state`.
+    /// The data that usage counts if the task ends as `state`.
     fn ended(&self, state: TaskState) -> EndedTask<'_> {
         let is_completed_video = self.kind == TaskKind::Video && state == TaskState::Completed;
         EndedTask {
@@ -306,7 +306,7 @@ impl LockedTask {
         self.state == Some(state) && self.ended_at == Some(at)
     }
 
-    /// Inserts the webhook of a task that ends now, if the client gave a URL.
+    /// Inserts the webhook of a task that ends now, if the client set a URL.
     fn insert_webhook(
         &self,
         batch: &mut Batch<'_, '_>,
@@ -349,7 +349,7 @@ impl Write for TaskFinish {
             return Ok(FinishOutcome::AlreadyFinal);
         };
         if task.is_final() {
-            // The same end under the same lease is an earlier try of this write whose commit was in doubt.
+            // The same end under the same lease is from an earlier try of this write whose commit was in doubt.
             let is_ours =
                 batch.commit_in_doubt && task.fence == self.fence && task.ended_as(state, now);
             return Ok(if is_ours {
@@ -361,7 +361,7 @@ impl Write for TaskFinish {
         if task.fence != self.fence || !task.is_leased {
             return Ok(FinishOutcome::LeaseLost);
         }
-        // 2. Settle what was delivered, release the rest.
+        // 2. Settle the delivered part, release the rest.
         let account = Account {
             user_id: &self.user_id,
             key_id: &self.key_id,
@@ -381,7 +381,7 @@ impl Write for TaskFinish {
             cost,
         };
         task.write_end(batch, task_id, &end)?;
-        // 4. End the attempt, and any that a lost lease left open.
+        // 4. End the attempt, and any attempt that a lost lease left open.
         if let Some(attempt) = &self.attempt {
             end_attempt(batch, task_id, attempt, now)?;
         }
@@ -392,7 +392,7 @@ impl Write for TaskFinish {
     }
 }
 
-/// The seconds of a video, from what its record repeats of the request; 0 if that has none.
+/// The seconds of a video, from the fields of the request in its record; 0 if these have none.
 fn video_seconds(shown: &str) -> i64 {
     let shown: serde_json::Value = serde_json::from_str(shown).unwrap_or_default();
     let seconds = match &shown["seconds"] {
@@ -404,11 +404,11 @@ fn video_seconds(shown: &str) -> i64 {
         .map_or(0, i64::from)
 }
 
-/// Why a task ends without its worker.
+/// Why a task is ended by something other than its worker.
 enum ForcedEnd {
-    /// One sentence for the client.
+    /// Its user cancelled it; contains one sentence for the client.
     Cancelled(&'static str),
-    /// Its deadline has passed; one sentence for the client.
+    /// Its deadline has passed; contains one sentence for the client.
     TimedOut(String),
 }
 
@@ -429,7 +429,7 @@ impl ForcedEnd {
     }
 }
 
-/// Ends a task whoever has its lease.
+/// Ends a task, whichever worker has its lease.
 pub(crate) struct EndByForce {
     task_id: String,
     user_id: String,
@@ -477,7 +477,7 @@ impl Write for EndByForce {
             return Ok(CancelOutcome::NotFound);
         };
         if task.is_final() {
-            // The user may have sent the request twice; only a retry of this very write reports success.
+            // The user may have sent the request twice; success is reported only if this write itself ended the task.
             let is_ours = batch.commit_in_doubt && task.ended_as(self.end.state(), now);
             return Ok(if is_ours {
                 CancelOutcome::Cancelled

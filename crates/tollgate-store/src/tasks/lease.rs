@@ -1,8 +1,9 @@
-//! The leases of the task queue: a worker that has [claimed](super::claim) tasks renews its leases, postpones or releases them.
+//! The leases of the task queue: a worker that has [claimed](super::claim) tasks renews, postpones or releases their leases.
 //!
-//! A leased task is not due before its lease expires; then claims make it due again, so a worker that died needs no cleanup. `fence` is a fencing token,
-//! raised by each claim: a writer with an older one has lost the lease. So has one whose task was postponed or released: the task has no owner until the
-//! next claim. A renewal writes the end of the lease alone, in the narrow table `queue` ([`super::queue_table`]).
+//! A leased task is not due before its lease expires; then claims make it due again, so nothing must be cleaned up after a worker that died. `fence`
+//! is a fencing token, which each claim raises: a writer with an older one has lost the lease. A writer whose task was postponed or released has lost
+//! it too: the task has no owner until the next claim. A renewal writes only the end of the lease, in the narrow table `queue`
+//! ([`super::queue_table`]).
 
 use async_trait::async_trait;
 use tollgate_core::{Millis, TaskState};
@@ -18,7 +19,7 @@ use crate::writer::Write;
 use crate::writer::batch::Batch;
 
 pub(crate) const RENEW_LEASE: QueueSql = QueueSql {
-    // A lease that had expired, but that nobody has claimed since, is a lease again.
+    // If a lease has expired, but nobody has claimed the task since, the renewal makes it valid again.
     queue: Sql::both(
         "UPDATE queue SET lease_until = $1, due_at = NULL WHERE task_id = $2 AND fence = $3 AND owner = $4",
     ),
@@ -42,8 +43,8 @@ pub(crate) const POSTPONE_TASK: QueueSql = QueueSql {
         "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
     ),
 };
-// Tasks whose lease has expired are due as they are. Only tasks in progress have an owner.
-// A task whose lease has ended is due, and still its worker's until another claims it.
+// Tasks whose lease has expired are already due. Only tasks in progress have an owner. A task whose lease has ended is due, and belongs to its worker
+// until another one claims it.
 pub(crate) const RELEASE_LEASES: QueueSql = QueueSql {
     queue: Sql::both(
         "UPDATE queue SET due_at = COALESCE(due_at, $1), owner = NULL, lease_until = NULL WHERE task_id IN (
@@ -74,7 +75,7 @@ pub(crate) const NEXT_DUE_AT: QueueSql = QueueSql {
     queue: Sql::both("SELECT MIN(due_at) FROM queue WHERE due_at IS NOT NULL"),
     tasks: Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2"),
 };
-// Without an end to the list, a backlog would be read as a whole.
+// Without a limit on the list, the complete backlog would be read.
 pub(crate) const NEXT_DUE: Sql =
     Sql::both("SELECT due_at, shard FROM queue WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 64");
 
@@ -95,7 +96,7 @@ impl Store {
         self.write(renew).await
     }
 
-    /// Sets the progress of a leased task, 0 to 100 percent, of which its provider told at `now`. Does nothing if the lease is lost.
+    /// Sets the progress of a leased task, 0 to 100 percent, which its provider reported at `now`. Does nothing if the lease is lost.
     pub async fn set_progress(
         &self,
         task_id: &str,
@@ -112,8 +113,8 @@ impl Store {
         self.write(progress).await
     }
 
-    /// Gives a leased task back to the queue until `due_at`: no channel has capacity now, or its provider is still working on
-    /// it. An open attempt stays open. Does nothing if the lease is lost.
+    /// Returns a leased task to the queue until `due_at`: no channel has capacity now, or its provider is still working on it. An open attempt stays
+    /// open. Does nothing if the lease is lost.
     pub async fn postpone_task(
         &self,
         task_id: &str,
@@ -128,8 +129,8 @@ impl Store {
         self.write(postpone).await
     }
 
-    /// Releases the task leases of `owner` (drain) or, with `None`, of all owners, webhooks included (start of a single node,
-    /// when no other can be working). Returns the number of tasks released.
+    /// Releases the task leases of `owner` (drain) or, with `None`, of all owners, including webhooks (start of a single node, when no other can be
+    /// working). Returns the number of tasks released.
     pub async fn release_leases(
         &self,
         owner: Option<&str>,
@@ -142,8 +143,8 @@ impl Store {
         self.write(release).await
     }
 
-    /// Makes tasks due that wait for a time further off than `max_pause` milliseconds, and webhooks that wait for longer than a
-    /// retry does: the clock went back since. Leases are left to their owners. Returns the number of tasks.
+    /// Makes tasks due that wait for a time more than `max_pause` milliseconds away, and webhooks that wait for longer than a retry does, because the
+    /// clock was set back since. Leases are left to their owners. Returns the number of tasks.
     pub async fn release_stranded(
         &self,
         max_pause: Millis,
@@ -158,8 +159,8 @@ impl Store {
         now.ok_or_else(|| StoreError::Broken("the database tells no time".to_owned()))
     }
 
-    /// When this node can claim the next waiting task; `None` if none waits. The ends of leases do not count: claims look for those that have expired.
-    /// If very many tasks of other nodes' shards are due, one of its own may be due earlier.
+    /// When this node can claim the next waiting task; `None` if none is waiting. The ends of leases are not included: claims search for leases that
+    /// have expired. If very many tasks of other nodes' shards are due, a task of this node's shards may be due earlier.
     pub async fn next_task_due_at(&self) -> Result<Option<Millis>, StoreError> {
         let table = self.queue_table().await?;
         let own_shards = self.writer.queue_state.own_shards();
@@ -295,5 +296,5 @@ impl Write for ReleaseStranded {
     }
 }
 
-/// The state numbers in the statements above.
+/// The state numbers are literals in the statements above.
 const _: () = assert!(TaskState::InProgress as i64 == 1 && TaskState::Completed as i64 == 2);

@@ -1,4 +1,4 @@
-//! Reading the state of unfinished tasks from the table that has it, and moving it to the table `queue`.
+//! Reads the state of unfinished tasks from the table that contains it, and moves it to the table `queue`.
 
 use tollgate_core::Millis;
 
@@ -9,23 +9,23 @@ use crate::db::{Row, Sql, Tx, Value, args, postgres};
 use crate::error::StoreError;
 use crate::store::{Readers, Store};
 
-// A node that has just started has not said yet which schema it knows.
+// A node that has just started has not recorded yet which schema it knows.
 const OLDER_NODES: Sql = Sql::both(
     "SELECT id FROM nodes WHERE alive_until > $1 AND COALESCE(schema_version, 0) < $2 LIMIT 1",
 );
-/// Clients wait while the move waits for a lock or copies: so it gives up early, and is tried again later.
+/// Clients wait while the move waits for a lock or copies rows, so it gives up early and is retried later.
 const LOCK_ALONE: &str = "SET LOCAL lock_timeout = '500ms'; SET LOCAL statement_timeout = '3s'; SELECT pg_advisory_xact_lock(7053117);
     LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE";
 
 /// The table of the queue.
 impl Store {
-    /// Sets which shards this node claims first, and puts what it accepts into. Until then, all.
+    /// Sets the shards that this node claims first, and into which it puts the tasks that it accepts. Before the first call, these are all shards.
     pub fn set_own_shards(&self, shards: Shards) {
         self.writer.queue_state.set_own_shards(shards);
     }
 
-    /// Runs a query on a reader's connection. One that waited while the state moved, or that came just before, fails on the old columns: then it is run on
-    /// the table that leads now.
+    /// Runs a query on a reader's connection. If it runs while the state is moved, or just before, it fails on the old columns: then it is run on the
+    /// table that leads now.
     pub(crate) async fn query_queue(
         &self,
         sql: &QueueSql,
@@ -40,7 +40,7 @@ impl Store {
         rows
     }
 
-    /// Which table leads now. Until the state has moved, it may do so before the next read.
+    /// The table that leads now. If the state has not moved yet, it may do so before the next read.
     pub(crate) async fn queue_table(&self) -> Result<QueueTable, StoreError> {
         let state = &self.writer.queue_state;
         if state.has_moved() {
@@ -50,11 +50,11 @@ impl Store {
         Ok(state.note(value.unwrap_or_default()))
     }
 
-    /// Moves the state of unfinished tasks to the table `queue` once no node of an older version is alive. Returns whether it is there. The leader calls
-    /// this until it is: while it is not, all works as before, only with larger writes.
+    /// Moves the state of unfinished tasks to the table `queue` once no node of an older version is alive. Returns whether it is there. The leader
+    /// calls this until it is; before that everything works, only with larger writes.
     ///
     /// # Errors
-    /// [`StoreError::Unavailable`] if a long read of the table `tasks` is in the way: try again later.
+    /// [`StoreError::Unavailable`] if a long read of the table `tasks` blocks the move: retry later.
     pub async fn move_queue(&self, now: Millis) -> Result<bool, StoreError> {
         let Readers::Postgres { config, .. } = &*self.readers else {
             return Ok(true);
@@ -83,7 +83,7 @@ async fn move_on_postgres(config: &tokio_postgres::Config, now: Millis) -> Resul
     if let Tx::Postgres(pg) = &mut tx {
         pg.script(LOCK_ALONE).await?;
     }
-    // Another leader may have moved it meanwhile, or an older node have come.
+    // Another leader may have moved it in between, or an older node may have started.
     let moved = tx.first(&HAS_MOVED, &[]).await?;
     let moved = moved.map_or(Ok(0), |row| row.int(0))? != 0;
     let older = tx.query(&OLDER_NODES, args![now, QUEUE_SCHEMA]).await?;

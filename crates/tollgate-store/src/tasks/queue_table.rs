@@ -1,8 +1,8 @@
-//! Where the state of unfinished tasks is: in the narrow table `queue`, or, while nodes of a version before that table are alive, in `tasks`.
+//! Selects the table with the state of unfinished tasks: the narrow table `queue` or, while nodes of a version before that table are alive, `tasks`.
 //!
-//! The state moves once, in one transaction, when no such node is alive any more (`queue_move.rs`). Each batch of this version holds a shared
-//! lock from before it learns which table leads until its end, and the move holds that lock alone: so no batch writes to the table that has just lost
-//! the lead. Once a process has seen that the state has moved, it never asks again.
+//! The state moves once, in one transaction, when no such node is alive any more (`queue_move.rs`). Each batch of this version takes a shared lock
+//! before it reads which table leads, and keeps it until its end; the move takes the same lock exclusively. So no batch writes to a table that has
+//! just ceased to lead. Once a process has read that the state has moved, it does not check again.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -12,18 +12,18 @@ use super::shards::Shards;
 use crate::db::{DbError, Sql, Tx};
 
 pub(super) const HAS_MOVED: Sql = Sql::both("SELECT value FROM meta WHERE name = 'queue_moved'");
-/// The lock that batches share and the move has alone.
+/// The lock that batches share and that the move takes exclusively.
 const SHARE_LOCK: &str = "SELECT pg_advisory_xact_lock_shared(7053117)";
-/// Which table has the state of unfinished tasks.
+/// The table with the state of unfinished tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueTable {
-    /// `queue`.
+    /// The table `queue`.
     Queue,
-    /// `tasks`, as before schema version 24.
+    /// The table `tasks`, as before schema version 24.
     Tasks,
 }
 
-/// A statement on the state of unfinished tasks, for each table that may have it. Both have the same parameters.
+/// A statement on the state of unfinished tasks, for each table that may contain it. Both texts have the same parameters.
 pub(crate) struct QueueSql {
     pub(crate) queue: Sql,
     pub(crate) tasks: Sql,
@@ -39,13 +39,13 @@ impl QueueSql {
     }
 }
 
-/// What this process knows of the queue.
+/// What this process knows about the queue.
 #[derive(Debug)]
 pub(crate) struct QueueState {
     has_moved: AtomicBool,
     /// The shards that this node claims first.
     own_shards: AtomicU64,
-    /// When to look for expired leases again.
+    /// When to search for expired leases again.
     expiry_check_at: AtomicI64,
 }
 
@@ -70,7 +70,7 @@ impl QueueState {
         self.own_shards.store(shards.bits(), Ordering::Relaxed);
     }
 
-    /// Which table leads in the transaction `tx`, until its end.
+    /// The table that leads until the end of the transaction `tx`.
     pub(crate) async fn lock(&self, tx: &mut Tx<'_>) -> Result<QueueTable, DbError> {
         if self.has_moved() {
             return Ok(QueueTable::Queue);
@@ -83,20 +83,20 @@ impl QueueState {
         Ok(self.note(value))
     }
 
-    /// Whether to look for expired leases now, with `interval` between two looks at most.
+    /// Whether to search for expired leases now, with at most `interval` between two searches.
     pub(crate) fn is_expiry_check_due(&self, now: Millis, interval: Millis) -> bool {
         let at = self.expiry_check_at.load(Ordering::Relaxed);
-        // It is never set further off: the clock went back.
+        // The time is never set further off, so the clock was set back.
         now >= at || at - now > interval
     }
 
-    /// Notes when to look again: of the leases that there are, the first ends at `first_end`.
+    /// Sets the time of the next search: the first of the existing leases ends at `first_end`.
     pub(crate) fn note_expiry_check(&self, latest: Millis, first_end: Option<Millis>) {
         let at = first_end.map_or(latest, |end| end.min(latest));
         self.expiry_check_at.store(at, Ordering::Relaxed);
     }
 
-    /// Notes a new lease.
+    /// Records a new lease.
     pub(crate) fn note_lease(&self, until: Millis) {
         self.expiry_check_at.fetch_min(until, Ordering::Relaxed);
     }
@@ -105,7 +105,7 @@ impl QueueState {
         self.has_moved.load(Ordering::Relaxed)
     }
 
-    /// Notes the value of `queue_moved`.
+    /// Records the value of `queue_moved`.
     pub(super) fn note(&self, value: i64) -> QueueTable {
         if value == 0 {
             return QueueTable::Tasks;

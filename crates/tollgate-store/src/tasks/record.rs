@@ -1,4 +1,4 @@
-//! The record of a task, and a user's list of tasks in pages.
+//! The record of a task, and pages of a user's list of tasks.
 
 use tollgate_core::{Amount, Millis, TaskKind, TaskState};
 
@@ -9,7 +9,7 @@ use crate::store::Store;
 /// Tasks in a page, at most.
 const PAGE_MAX: usize = 100;
 
-/// The columns that [`read_task`] reads, in its order, of a row `t` of `tasks` and the row `q` of `queue` that an unfinished task may have.
+/// The columns that [`read_task`] reads, in its order, from a row `t` of `tasks` and the row `q` of `queue` that exists for an unfinished task.
 macro_rules! task_columns {
     () => {
         "t.id, t.user_id, t.key_id, t.kind, t.family, t.model, CASE WHEN q.started_at IS NULL THEN t.state ELSE 1 END, \
@@ -68,11 +68,11 @@ pub struct Task {
     pub callback_url: Option<String>,
     /// The result, as a JSON object.
     pub result: Option<String>,
-    /// Code and message of a failure.
+    /// Error code and message, if the task failed.
     pub error: Option<(String, String)>,
     /// The amount charged.
     pub cost: Amount,
-    /// What was given back of it.
+    /// The refunded part of it.
     pub refunded: Amount,
 }
 
@@ -87,12 +87,12 @@ pub struct TaskPage {
 
 /// Records of tasks.
 impl Store {
-    /// The task with that id, whoever it belongs to.
+    /// The task with that id, of any user.
     pub async fn task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         self.first(&TASK_BY_ID, args![id], read_task).await
     }
 
-    /// The same for somebody who polls it: an ended task may come from the replica.
+    /// As [`Store::task`], for a caller who polls the task: an ended task may be read from the replica.
     pub async fn polled_task(&self, id: &str) -> Result<Option<Task>, StoreError> {
         if let Some(replica) = self.fresh_replica()
             && let Some(mut rows) = replica.query(&TASK_BY_ID, args![id]).await
@@ -106,8 +106,8 @@ impl Store {
         self.task(id).await
     }
 
-    /// A version of what [`Store::task`] returns: take it before reading the task; while it is unchanged, the record may be
-    /// served from a cache. `None` if other processes change tasks too.
+    /// A version of what [`Store::task`] returns. Read it before the task; as long as it is unchanged, the record may be served from a cache. `None`
+    /// if other processes change tasks too.
     pub fn task_version(&self, task_id: &str) -> Option<u64> {
         (!self.is_shared()).then(|| self.writer.task_versions.version(task_id))
     }
@@ -135,7 +135,7 @@ impl Store {
     }
 }
 
-/// A task from `task_columns`.
+/// Reads a task from the columns `task_columns`.
 pub(super) fn read_task(row: &mut Row) -> Result<Task, DbError> {
     let kind = row.text(3)?;
     let state = row.int(6)?;

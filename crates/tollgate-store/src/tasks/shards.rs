@@ -1,15 +1,17 @@
-//! Shards of the queue: each task is in one, and each shard has a node that claims its tasks first, so that nodes do not search for the same rows.
+//! Shards of the queue: each task is in one shard, and each shard has a node that claims its tasks first, so that nodes do not search for the same
+//! rows.
 //!
-//! Every node computes from the nodes that are alive which shards are whose (rendezvous hashing), so when a node comes or goes, only its shards change
-//! hands. A node puts what it accepts into shards of its own, so a task is begun at once by the node that accepted it. Others claim it once it has been due
-//! for [`FOREIGN_DELAY`]: if its node is full, or gone. Two nodes that do not agree on the owner of a shard for a moment both search it: row locks decide, as always.
+//! Every node computes the owners of shards from the nodes that are alive (rendezvous hashing), so when a node is added or removed, only its shards
+//! change owners. A node puts the tasks that it accepts into its own shards, so it begins them at once itself. Other nodes claim a task once it has
+//! been due for [`FOREIGN_DELAY`], because its node is full or gone. If two nodes disagree about the owner of a shard for a moment, both search it:
+//! row locks decide, as always.
 
 use tollgate_core::Millis;
 
 /// The number of shards.
 pub const SHARDS: u32 = 64;
 
-/// How long a task has been due before nodes claim it that do not own its shard.
+/// How long a task must be due before nodes that do not own its shard claim it.
 pub const FOREIGN_DELAY: Millis = 2_000;
 
 /// A set of shards.
@@ -17,10 +19,10 @@ pub const FOREIGN_DELAY: Millis = 2_000;
 pub struct Shards(u64);
 
 impl Shards {
-    /// All of them: those of a node that is alone.
+    /// All shards, for a node that is alone.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// The shards of the node `own` among `nodes`, which name it too if it takes part. None if it does not.
+    /// The shards of the node `own` among `nodes`; these include `own` if it takes part. If it does not, the set is empty.
     pub fn of_node<'a>(own: &str, nodes: impl IntoIterator<Item = &'a str>) -> Self {
         let nodes: Vec<(u64, &str)> = nodes.into_iter().map(|id| (hash(id), id)).collect();
         let owner = |shard: u32| {
@@ -32,7 +34,7 @@ impl Shards {
         Self(owned.fold(0, |set, shard| set | (1 << shard)))
     }
 
-    /// As bits, the first shard in the lowest.
+    /// As bits; the first shard is the lowest bit.
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
@@ -41,12 +43,12 @@ impl Shards {
         Self(bits)
     }
 
-    /// Whether a shard is among them.
+    /// Whether the set contains a shard.
     pub(crate) fn contains(self, shard: i64) -> bool {
         u32::try_from(shard).is_ok_and(|shard| shard < SHARDS && (self.0 >> shard) & 1 == 1)
     }
 
-    /// The shard among them for the tasks of a user; among all if there are none.
+    /// The shard of the set for the tasks of a user; one of all shards if the set is empty.
     pub(crate) fn shard_of_user(self, user_id: &str) -> u32 {
         let set = if self.0 == 0 { u64::MAX } else { self.0 };
         let skipped = hash(user_id) % u64::from(set.count_ones());
@@ -57,7 +59,7 @@ impl Shards {
     }
 }
 
-/// A hash that all versions of this program compute alike (FNV-1a).
+/// A hash that is the same in all versions of this program (FNV-1a).
 fn hash(text: &str) -> u64 {
     let bytes = text.bytes();
     mix(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -65,7 +67,7 @@ fn hash(text: &str) -> u64 {
     }))
 }
 
-/// Spreads the bits of a number (the last step of splitmix64).
+/// Distributes the bits of a number (the last step of splitmix64).
 fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -102,7 +104,7 @@ mod tests {
     fn a_node_that_takes_no_part_owns_nothing() {
         let shards = Shards::of_node("node_x", ["node_a"]);
         assert_eq!(shards.bits(), 0);
-        // Its submissions are spread over the shards of the others.
+        // Its submissions are distributed over the shards of the others.
         let used: std::collections::BTreeSet<u32> = (0..500)
             .map(|n| shards.shard_of_user(&format!("user_{n}")))
             .collect();

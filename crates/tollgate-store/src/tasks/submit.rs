@@ -21,13 +21,13 @@ pub(crate) const TASK_EXISTS: Sql = Sql::both("SELECT id FROM tasks WHERE id = $
 pub(crate) const IDEMPOTENCY_RECORD: Sql = Sql::both(
     "SELECT fingerprint, receipt, created_at FROM idempotency WHERE user_id = $1 AND key = $2",
 );
-// A record that is replaced has expired: [`find_earlier`] has not returned it.
+// A record that is replaced has expired, because [`find_earlier`] has not returned it.
 const PUT_IDEMPOTENCY_RECORD: Sql = Sql::both(
     "INSERT INTO idempotency (user_id, key, fingerprint, task_id, receipt, created_at) VALUES ($1, $2, $3, $4, $5, $6)
      ON CONFLICT (user_id, key) DO UPDATE SET fingerprint = excluded.fingerprint, task_id = excluded.task_id,
                                               receipt = excluded.receipt, created_at = excluded.created_at",
 );
-// SQLite kept the column due_at; nothing reads it.
+// On SQLite the column due_at still exists; nothing reads it.
 static INSERT_TASK: RowsSql = RowsSql::insert(Sql::per_database(
     "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
                             fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
@@ -38,7 +38,7 @@ static INSERT_TASK: RowsSql = RowsSql::insert(Sql::per_database(
                             trace_state)
          VALUES ($1, $2, $3, $4, $5, $6, $7, 0, $8, $9, 0, 0, $10, $11, $12, $13, 0, $14, $15, $16)",
 ));
-/// As long as the state of unfinished tasks is in `tasks`.
+/// Used as long as the state of unfinished tasks is in `tasks`.
 static INSERT_TASK_WITH_STATE: RowsSql = RowsSql::insert(Sql::both(
     "INSERT INTO tasks (id, user_id, key_id, kind, family, model, state, progress, created_at, deadline_at, due_at,
                             fence, failed_attempts, job, adjustments, shown, callback_url, cost, request_id, trace_context,
@@ -50,7 +50,7 @@ static ENQUEUE_TASK: RowsSql = RowsSql::insert(Sql::both(
      VALUES ($1, $2, $3, $4, $5, 0, $6, 0, 0)",
 ));
 
-/// A submission.
+/// A task to submit.
 #[derive(Debug, Clone)]
 pub struct NewTask {
     /// From [`tollgate_core::id::task_id`].
@@ -75,7 +75,7 @@ pub struct NewTask {
     pub adjustments: String,
     /// Fields of the request that the record shows and no other column holds, as a JSON object.
     pub echoed_fields: String,
-    /// The URL of the webhook, if the client gave one.
+    /// The URL of the webhook, if the client set one.
     pub callback_url: Option<String>,
     /// The id of the request, for logs.
     pub request_id: String,
@@ -89,7 +89,7 @@ pub struct NewTask {
     pub idempotency: Option<IdempotencyRecord>,
 }
 
-/// An `Idempotency-Key` and what is stored under it.
+/// An `Idempotency-Key` and the data that is stored with it.
 #[derive(Debug, Clone)]
 pub struct IdempotencyRecord {
     /// The header's value, 1 to 255 characters.
@@ -103,9 +103,9 @@ pub struct IdempotencyRecord {
 /// The outcome of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubmitOutcome {
-    /// Accepted: the task and its hold are on disk.
+    /// The task was accepted: it and its hold are on disk.
     Accepted,
-    /// A repetition of an earlier submission with the same key and fingerprint.
+    /// An earlier submission had the same key and fingerprint.
     Replayed {
         /// The receipt of the first submission, byte for byte.
         receipt: String,
@@ -142,7 +142,7 @@ impl Store {
         }
     }
 
-    /// Fingerprint and receipt stored under an `Idempotency-Key` of a user, if it was used in the last 24 h.
+    /// Fingerprint and receipt that are stored with an `Idempotency-Key` of a user, if it was used in the last 24 h.
     pub async fn find_receipt(
         &self,
         user_id: &str,
@@ -176,7 +176,7 @@ impl Write for NewTask {
         if let Some(earlier) = find_earlier(batch, self).await? {
             return Ok(earlier);
         }
-        // 3. Hold the price; a rejection has written nothing.
+        // 3. Hold the price; if this is rejected, nothing has been written.
         let account = Account {
             user_id: &self.user_id,
             key_id: &self.key_id,

@@ -1,4 +1,4 @@
-//! The trace that a task belongs to, for the spans of a task that no worker ends.
+//! The trace of a task, for the spans of a task that is not ended by a worker.
 
 use tollgate_core::Millis;
 

@@ -1,7 +1,7 @@
-//! What was used in each hour and day: by model, user, key and channel together (tables `usage_hourly`, `usage_daily`), and by each of these
-//! alone (`usage_totals`). The transaction that ends tasks and chats, or refunds them, inserts their sums into `usage_pending`; the roll-up adds
-//! these to the others in one transaction. So nothing is lost or added twice, whichever process dies and in whatever order transactions are
-//! committed. Reports read what is pending, too.
+//! Usage in each hour and day: by model, user, key and channel together (tables `usage_hourly`, `usage_daily`), and by each of these alone
+//! (`usage_totals`). The transaction that ends tasks and chats, or refunds them, inserts their sums into `usage_pending`; the roll-up adds these to
+//! the other tables in one transaction. So nothing is lost or added twice, whichever process dies and in whatever order transactions are committed.
+//! Reports also read what is pending.
 
 pub(crate) mod report;
 pub(crate) mod roll_up;
@@ -19,14 +19,14 @@ static INSERT_PENDING: RowsSql = RowsSql::insert(Sql::both(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 ));
 
-/// What is counted; cost in billionths.
+/// The values that are counted; cost in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct UsageSums {
     pub(crate) cost: i64,
     pub(crate) requests: i64,
     pub(crate) tokens: i64,
     pub(crate) images: i64,
-    /// Of video.
+    /// Seconds of video.
     pub(crate) seconds: i64,
     pub(crate) failed: i64,
 }
@@ -44,7 +44,7 @@ impl UsageSums {
     }
 }
 
-/// What ends or is refunded in one transaction.
+/// The usage of tasks and chats that end or are refunded in one transaction.
 #[derive(Default)]
 pub(crate) struct PendingUsage(Vec<Item>);
 
@@ -54,7 +54,7 @@ struct Item {
     sums: UsageSums,
 }
 
-/// Where model, user, key and channel stand.
+/// The values of model, user, key and channel.
 enum Source {
     Chat(Arc<NewChat>, Arc<ChatEnd>),
     Names([String; 4]),
@@ -74,7 +74,7 @@ impl Item {
 }
 
 impl PendingUsage {
-    /// Adds a chat that ends. It copies no text: this runs for every plain chat.
+    /// Adds a chat that ends. Copies no text, because this runs for every plain chat.
     pub(crate) fn add_chat(
         &mut self,
         chat: &Arc<NewChat>,
@@ -96,7 +96,7 @@ impl PendingUsage {
         });
     }
 
-    /// Adds sums of the time `at`, of a model, user, key and channel.
+    /// Adds sums at the time `at` for a model, user, key and channel.
     pub(crate) fn add(&mut self, at: Millis, names: [String; 4], sums: UsageSums) {
         self.0.push(Item {
             hour: hour_of(at),
@@ -105,7 +105,7 @@ impl PendingUsage {
         });
     }
 
-    /// The cost, in billionths, of what a user or key has used since the hour `since` and is not inserted yet.
+    /// The cost, in billionths, of a user's or key's usage since the hour `since` that is not inserted yet.
     pub(crate) fn cost_of(&self, owner_id: &str, since: Millis) -> i64 {
         let of_owner = self.0.iter().filter(|item| {
             let (hour, [_, user_id, key_id, _]) = item.group();
@@ -141,7 +141,7 @@ impl PendingUsage {
     }
 }
 
-/// When the hour of UTC of that time began.
+/// When the hour of UTC that contains `at` began.
 fn hour_of(at: Millis) -> Millis {
     at - at % HOUR
 }

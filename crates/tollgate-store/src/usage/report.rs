@@ -1,4 +1,4 @@
-//! Sums over the hours and days, for charts.
+//! Sums of usage over hours and days, for charts.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::db::{list_arg, one_of};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// The hours and days of all models, users, keys and channels.
+/// The hourly and daily sums by model, user, key and channel.
 macro_rules! sums_of_all {
     () => {
         "SELECT * FROM usage_hourly WHERE hour > $6 AND hour < $7
@@ -18,7 +18,7 @@ macro_rules! sums_of_all {
                    UNION ALL SELECT * FROM usage_hourly WHERE hour >= $8 AND hour < $9"
     };
 }
-/// The hours and days of one dimension, in the same columns.
+/// The hourly and daily sums of one dimension, in the same columns.
 macro_rules! sums_of_dimension {
     ($dimension:literal $columns:literal) => {
         concat!(
@@ -71,7 +71,7 @@ const USAGE: Sql = Sql::per_database(
 );
 const USAGE_IN_ALL: Sql =
     usage_of_dimension!("all" "'' AS model, '' AS user_id, '' AS key_id, '' AS channel");
-/// Of models, users, keys and channels.
+/// By model, user, key and channel.
 const USAGE_OF_DIMENSIONS: [Sql; 4] = [
     usage_of_dimension!("model" "name AS model, '' AS user_id, '' AS key_id, '' AS channel"),
     usage_of_dimension!("user" "'' AS model, name AS user_id, '' AS key_id, '' AS channel"),
@@ -79,30 +79,30 @@ const USAGE_OF_DIMENSIONS: [Sql; 4] = [
     usage_of_dimension!("channel" "'' AS model, '' AS user_id, '' AS key_id, name AS channel"),
 ];
 
-/// The last hour, and from when on there are totals.
+/// The last hour with usage, and the time from which totals exist.
 const TIMES: Sql = Sql::both(
     "SELECT COALESCE(MAX(hour), 0), (SELECT value FROM meta WHERE name = 'usage_totals_from')
      FROM (SELECT MAX(hour) AS hour FROM usage_hourly UNION ALL SELECT MAX(hour) FROM usage_pending) h",
 );
 
-/// Periods that are read first, and how many times more are read while they have no rows.
+/// Periods that are read first, and the factor by which more are read while they have no rows.
 const FIRST_PERIODS: i64 = 2;
 const PERIODS_GROWTH: i64 = 4;
-/// How long all queries of a report may take together.
+/// The time limit for all queries of a report together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// What to sum up, and by what.
+/// Which usage to sum up, and how to group it.
 #[derive(Debug, Clone, Default)]
 pub struct UsageQuery {
-    /// The length of the periods of UTC that are told apart, in milliseconds. `None` if they are not.
+    /// The length in milliseconds of the periods of UTC to group by. `None` if sums are not grouped by time.
     pub period: Option<Millis>,
-    /// Whether models are told apart.
+    /// Whether to group by model.
     pub by_model: bool,
-    /// Whether users are told apart.
+    /// Whether to group by user.
     pub by_user: bool,
-    /// Whether keys are told apart.
+    /// Whether to group by key.
     pub by_key: bool,
-    /// Whether channels are told apart.
+    /// Whether to group by channel.
     pub by_channel: bool,
     /// Only hours that end after this time.
     pub from: Millis,
@@ -119,7 +119,8 @@ pub struct UsageQuery {
 }
 
 impl UsageQuery {
-    /// The statement that reads the fewest rows: sums of one dimension are stored where there are totals, others are made of the sums of all four.
+    /// The statement that reads the fewest rows: sums of one dimension are stored if there are totals; others are computed from the sums of all four
+    /// dimensions.
     fn sql(&self, has_totals: bool) -> &'static Sql {
         if !has_totals {
             return &USAGE;
@@ -144,8 +145,8 @@ fn after_hour(from: Millis) -> Millis {
     from.saturating_sub(HOUR)
 }
 
-/// When the first of the days begins whose sums are read in place of their hours, and when the last ends: all whose hours are all in
-/// that time. Nothing (`to` twice) where hours are told apart.
+/// The beginning of the first and the end of the last day whose sums are read instead of those of their hours: days with all hours in that time.
+/// Empty (`to` twice) if sums are grouped by hour.
 fn whole_days([from, to]: [Millis; 2], period: Option<Millis>) -> [Millis; 2] {
     let first = (after_hour(from).div_euclid(DAY) + 1).saturating_mul(DAY);
     // The last hour of the last day begins before `to`.
@@ -158,21 +159,21 @@ fn whole_days([from, to]: [Millis; 2], period: Option<Millis>) -> [Millis; 2] {
     }
 }
 
-/// The place of a row in a list: its period, then model, user, key and channel. What is not told apart is 0 or empty.
+/// The position of a row in a list: its period, then model, user, key and channel. Values that are not grouped by are 0 or empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsagePosition {
     /// When the period begins, in milliseconds since 1970.
     pub period: Millis,
-    /// Model, user, key and channel; the channel is empty where none served.
+    /// Model, user, key and channel; the channel is empty if no channel served the request.
     pub names: [String; 4],
 }
 
-/// A sum.
+/// A sum of usage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UsageRow {
-    /// What it is the sum of.
+    /// The group of the sum.
     pub position: UsagePosition,
-    /// What was settled less what was refunded.
+    /// Settlements minus refunds.
     pub cost: Amount,
     /// Tasks and chats that ended.
     pub requests: i64,
@@ -193,7 +194,7 @@ impl UsageRow {
                 period: row.int(0)?,
                 names: [row.text(1)?, row.text(2)?, row.text(3)?, row.text(4)?],
             },
-            // Units and billionths are summed apart: together they may exceed 64 bits.
+            // Units and billionths are summed separately, because together they may exceed 64 bits.
             cost: Amount::from_nanos(
                 (row.int(5)?.saturating_mul(money::NANOS)).saturating_add(row.int(6)?),
             ),
@@ -206,7 +207,7 @@ impl UsageRow {
     }
 }
 
-/// What all statements of one report have in common.
+/// The parameters that all statements of one report share.
 struct UsagePart<'a> {
     query: &'a UsageQuery,
     sql: &'static Sql,
@@ -216,7 +217,7 @@ struct UsagePart<'a> {
 
 /// Usage.
 impl Store {
-    /// Sums, the last period first, behind the position `after`.
+    /// Sums, the last period first, after the position `after`.
     pub async fn usage(
         &self,
         query: &UsageQuery,
@@ -242,7 +243,7 @@ impl Store {
                 .usage_between(&part, [query.from, query.to], limit)
                 .await;
         };
-        // The last periods come first, so those before them are read only if these have too few rows.
+        // The last periods come first, so earlier ones are read only if these have too few rows.
         let mut rows = Vec::new();
         let mut end = query.to.min(after.period.saturating_add(length));
         end = end.min(last_hour.saturating_add(HOUR));
@@ -254,7 +255,7 @@ impl Store {
             rows.extend(self.usage_between(&part, [begin, end], rest).await?);
             end = begin;
             periods_read += periods;
-            // As many as have the rest of the rows, if they are like those before.
+            // The number of periods that contain the remaining rows, if they are like the previous ones.
             periods = match i64::try_from(rows.len()) {
                 Ok(found @ 1..) => ((limit as i64 - found) * periods_read / found + 1).max(1),
                 _ => periods_read * PERIODS_GROWTH,
@@ -263,7 +264,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// When the last hour begins in which there was anything, 0 if there is none; and from when on there are totals.
+    /// When the last hour with usage begins, 0 if there is none; and the time from which totals exist.
     async fn usage_times(&self, until: Instant) -> Result<[Millis; 2], StoreError> {
         let rows = self.query_slow_until(&TIMES, args![], until).await?;
         match rows.first() {
@@ -272,7 +273,7 @@ impl Store {
         }
     }
 
-    /// The sums of a part of the time that a query asks for. It begins and ends with a period, or with that time.
+    /// The sums of a part of the query's time. The part begins and ends at the bounds of a period or of the query's time.
     async fn usage_between(
         &self,
         part: &UsagePart<'_>,

@@ -1,5 +1,5 @@
-//! The roll-up: adds what is pending to the hours, the days and the totals of each dimension. And the repair of days and totals to which a program
-//! did not add that does not know them: one before schema 19 or 27 that still runs while nodes are upgraded one by one.
+//! The roll-up: adds pending usage to the hours, the days and the totals of each dimension. Also repairs days and totals to which an older program
+//! did not add: a program before schema 19 or 27 that still runs while nodes are upgraded one by one.
 
 use async_trait::async_trait;
 use tollgate_core::Millis;
@@ -58,9 +58,10 @@ macro_rules! add_to_totals {
         )
     };
 }
-/// SQLite has one writer, so all statements see the same rows. PostgreSQL may commit rows between two statements, so there it is one.
+/// SQLite has one writer, so all statements see the same rows. PostgreSQL may commit rows between two statements, so there everything is one
+/// statement.
 ///
-/// The rows are added up first: a total of each dimension and period is then added to once for many chats, not ten times for each.
+/// The rows are added up first: so many chats cause one addition to the total of each dimension and period, and not ten additions for each chat.
 const LAST_PENDING_SQLITE: Sql = Sql::both("SELECT MAX(rowid) FROM usage_pending");
 const ADD_UP_PENDING_SQLITE: Sql = Sql::both(
     "INSERT INTO usage_pending (hour, model, user_id, key_id, channel, cost, requests, tokens, images, seconds, failed)
@@ -82,7 +83,7 @@ const ROLL_UP_POSTGRES: Sql = Sql::both(concat!(
     ") ",
     add_to_sums!("usage_hourly" "hour" "hour" "taken")
 ));
-/// Until the end of the transaction.
+/// The lock is kept until the end of the transaction.
 const TRY_LOCK_POSTGRES: Sql = Sql::both(
     "SELECT CAST(CASE WHEN pg_try_advisory_xact_lock(7053117) THEN 1 ELSE 0 END AS BIGINT)",
 );
@@ -98,7 +99,7 @@ macro_rules! days_of_hours {
          FROM usage_hourly WHERE hour >= $1 GROUP BY hour - hour % 86400000, model, user_id, key_id, channel"
     };
 }
-/// A cost that differs cannot be without a request or a refund that was left out, and neither can any other sum.
+/// Only cost and requests are compared: if any other sum differs, a request or a refund is missing, and then one of these differs too.
 const DIFFERS: Sql = Sql::both(concat!(
     "SELECT h.day FROM (", days_of_hours!(), ") h
      LEFT JOIN usage_daily d ON d.day = h.day AND d.model = h.model AND d.user_id = h.user_id AND d.key_id = h.key_id AND d.channel = h.channel
@@ -113,7 +114,7 @@ const SET_DAYS: Sql = Sql::both(concat!(
      WHERE usage_daily.cost <> excluded.cost OR usage_daily.requests <> excluded.requests"
 ));
 
-/// Whatever was left out is missing in the totals of all names, too.
+/// A missing request or refund is also missing in the totals over all names.
 const TOTALS_DIFFER: Sql = Sql::both(
     "SELECT h.hour FROM (SELECT hour, SUM(cost) AS cost, SUM(requests) AS requests FROM usage_hourly
                          WHERE hour >= $1 AND hour >= (SELECT value FROM meta WHERE name = 'usage_totals_from') GROUP BY hour) h
@@ -128,16 +129,17 @@ const SET_TOTALS: Sql = Sql::both(concat!(
         seconds = excluded.seconds, failed = excluded.failed
      WHERE usage_totals.cost <> excluded.cost OR usage_totals.requests <> excluded.requests"
 ));
-/// From when on the totals are complete, and the last hour before that.
+/// The time from which the totals are complete, and the last hour before that.
 const TOTALS_STATE: Sql = Sql::both(
     "SELECT value, (SELECT MAX(hour) FROM usage_hourly WHERE hour < value) FROM meta WHERE name = 'usage_totals_from'",
 );
 const SET_TOTALS_FROM: Sql =
     Sql::both("UPDATE meta SET value = $1 WHERE name = 'usage_totals_from' AND value > $1");
 
-/// Rolling up.
+/// The roll-up.
 impl Store {
-    /// Adds what is pending to the hours, days and totals. Several processes may call it at the same time: one of them does it, the others nothing.
+    /// Adds what is pending to the hours, days and totals. Several processes may call it at the same time: one of them does the work, the others
+    /// nothing.
     pub async fn roll_up_usage(&self) -> Result<(), StoreError> {
         if self.query(&IS_PENDING, args![]).await?.is_empty() {
             return Ok(());
@@ -146,8 +148,8 @@ impl Store {
         self.write(RollUp { is_shared }).await
     }
 
-    /// Sets the days and totals since `since` to the sums of their hours, if there is one that differs; returns whether there was. Does nothing on
-    /// a database that only this process has.
+    /// Sets the days and totals since `since` to the sums of their hours, if one of them differs; returns whether one did. Does nothing if only this
+    /// process uses the database.
     pub async fn repair_usage_sums(&self, since: Millis) -> Result<bool, StoreError> {
         let since = since - since.rem_euclid(DAY);
         if !self.is_shared() {
@@ -162,8 +164,8 @@ impl Store {
         Ok(false)
     }
 
-    /// Fills in the totals of the last day before those that are complete, of a database that had usage before there were totals. Returns whether there
-    /// may be another day.
+    /// Computes the totals of the last day before the complete ones, for a database with usage from before totals existed. Returns whether there may
+    /// be another day.
     pub async fn fill_usage_totals(&self) -> Result<bool, StoreError> {
         let rows = self.query_slow(&TOTALS_STATE, args![]).await?;
         let Some(row) = rows.first() else {
@@ -193,7 +195,7 @@ impl Write for RepairSums {
     type Out = ();
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<(), DbError> {
-        // Nobody rolls up between reading the hours and writing the sums.
+        // The lock prevents a roll-up between reading the hours and writing the sums.
         batch.execute(&LOCK_POSTGRES, args![]).await?;
         batch.execute(&SET_DAYS, args![self.since]).await?;
         batch

@@ -1,4 +1,4 @@
-//! The open transaction that the operations of a batch share, with the balances that they move.
+//! The open transaction that the operations of a batch share, with the balances that they change.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use crate::tail::recorder::{PendingTail, TailRecorder};
 use crate::tasks::queue_table::{QueueSql, QueueState, QueueTable};
 use crate::usage::PendingUsage;
 
-/// What the batches share with each other and with the rest of the process.
+/// State that batches share with each other and with the rest of the process.
 pub(super) struct WriterMemory {
-    /// The reservations that a batch must leave alone.
+    /// The reservations, whose money batches must not spend.
     pub(super) reservations: Arc<Reservations>,
     /// Records the events of a batch.
     pub(super) tail: Arc<TailRecorder>,
-    /// Which table is the queue.
+    /// The table that contains the queue.
     pub(super) queue_state: Arc<QueueState>,
     pub(super) block_ends: BlockEnds,
 }
@@ -25,18 +25,18 @@ pub(super) struct WriterMemory {
 /// A batch: one transaction, many operations.
 pub(crate) struct Batch<'t, 'c> {
     tx: &'t mut Tx<'c>,
-    /// Users and keys, loaded and locked when the batch began; written back once when it ends.
+    /// Users and keys: loaded and locked when the batch begins, and written once when it ends.
     pub(crate) balances: Balances,
-    /// Whether an earlier try of this batch may have been committed, because the reply to its commit was lost. An operation
-    /// then looks first whether it is applied already.
+    /// Whether an earlier try of this batch may have been committed, because the reply to its commit was lost. Operations then check first whether
+    /// they were already applied.
     pub(crate) commit_in_doubt: bool,
-    /// Inserted together, at the end of the batch or before the next statement that could read them.
+    /// Ended chats, which are inserted together at the end of the batch or before the next statement that could read them.
     pub(crate) ended_chats: Vec<EndedChat>,
-    /// What ended or was refunded in this batch.
+    /// The usage of tasks and chats that ended or were refunded in this batch.
     pub(crate) usage: PendingUsage,
-    /// What happened in this batch, if anybody watches.
+    /// The events of this batch, if there is a watcher.
     pub(crate) tail: PendingTail,
-    /// Which table has the state of unfinished tasks.
+    /// The table that contains the state of unfinished tasks.
     pub(crate) queue_table: QueueTable,
     pub(crate) queue_state: &'t QueueState,
     pub(crate) block_ends: &'t BlockEnds,
@@ -65,7 +65,7 @@ impl<'t, 'c> Batch<'t, 'c> {
         }
     }
 
-    /// The statement for the table that has the state of unfinished tasks.
+    /// The statement for the table that contains the state of unfinished tasks.
     pub(crate) fn on_queue(&self, sql: &'static QueueSql) -> &'static Sql {
         sql.on(self.queue_table)
     }
@@ -131,7 +131,8 @@ impl<'t, 'c> Batch<'t, 'c> {
         list_blocks::note_inserted(self.tx()?, ends, list, id)
     }
 
-    /// Writes the balances back: one update for each user and key, however many movements there were; the sums of usage, and the events of the live tail.
+    /// Writes the balances, with one update for each user and key however many movements there were, the sums of usage, and the events of the live
+    /// tail.
     pub(super) async fn close(&mut self) -> Result<(), DbError> {
         self.tx()?;
         self.balances.write_back(self.tx)?;
@@ -140,7 +141,7 @@ impl<'t, 'c> Batch<'t, 'c> {
         self.tx.flush().await
     }
 
-    /// The transaction, after inserting the ended chats.
+    /// Returns the transaction, after inserting the ended chats.
     fn tx(&mut self) -> Result<&mut Tx<'c>, DbError> {
         if !self.ended_chats.is_empty() {
             let chats = std::mem::take(&mut self.ended_chats);

@@ -1,4 +1,4 @@
-//! The writer's connection: opening it, committing one batch at a time, reconnecting when it is lost.
+//! The writer's connection: opens it, commits one batch at a time, reconnects when it is lost.
 
 use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
@@ -15,22 +15,21 @@ use crate::db::{DbError, Tx, migrate::migrate, postgres, sqlite};
 use crate::error::StoreError;
 use crate::ledger::balances::Balances;
 
-/// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a
-/// busy timeout.
+/// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a busy timeout instead.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A migration is tried so often beside nodes that write, with a pause that grows by this each time.
+/// How often a migration is tried while other nodes write, and by how much the pause between attempts grows each time.
 const MAX_MIGRATION_TRIES: u32 = 12;
 const MIGRATION_PAUSE: Duration = Duration::from_millis(100);
 
-/// The database to write.
+/// The database that is written.
 #[derive(Clone)]
 pub(crate) enum Target {
     Sqlite(PathBuf),
     Postgres(Box<tokio_postgres::Config>),
 }
 
-/// A connection for writing, and what its batches share.
+/// A connection for writing, and the state that its batches share.
 pub(super) struct WriterConnection {
     link: Link,
     memory: WriterMemory,
@@ -40,7 +39,7 @@ enum Link {
     Sqlite(rusqlite::Connection),
     Postgres {
         config: Box<tokio_postgres::Config>,
-        /// Taken out while a transaction is open, so that a connection that fails is not used again.
+        /// Taken out while a transaction is open, so that a connection on which one fails is not used again.
         connection: Option<postgres::Connection>,
     },
 }
@@ -72,7 +71,7 @@ impl WriterConnection {
                 }
             }
         });
-        // An uncaught panic would end the thread, and with it every later write of the process.
+        // An uncaught panic would end the thread, and then every later write of the process would fail.
         let result = work
             .catch_unwind()
             .await
@@ -108,7 +107,7 @@ impl Link {
     }
 }
 
-/// Migrates in one transaction; again if that lost a deadlock or waited too long for a lock: nodes of the version before may be at work.
+/// Migrates in one transaction; retries if that lost a deadlock or waited too long for a lock, because nodes of the previous version may be writing.
 async fn migrate_postgres(connection: &mut postgres::Connection) -> Result<(), StoreError> {
     let mut tries = 1;
     loop {
@@ -176,7 +175,7 @@ async fn commit_postgres(
     result
 }
 
-/// Applies `jobs` in an open transaction and ends it. Returns also whether the connection can be used again.
+/// Applies `jobs` in an open transaction and ends it. Also returns whether the connection can be used again.
 async fn commit_in_transaction(
     tx: postgres::Transaction<'_>,
     jobs: &mut [Box<dyn Job>],
@@ -192,7 +191,7 @@ async fn commit_in_transaction(
         return (tx.roll_back().await.is_ok(), Err(e));
     }
     crash::point("writer.before_commit");
-    // From here on it is unknown after a lost connection whether the commit happened.
+    // If the connection is lost after this, it is unknown whether the commit happened.
     commit_in_doubt.set(true);
     if let Err(e) = tx.commit().await {
         return (false, Err(e));
@@ -201,7 +200,7 @@ async fn commit_in_transaction(
     (true, Ok(()))
 }
 
-/// Loads and locks the balances, applies the jobs, writes the balances back.
+/// Loads and locks the balances, applies the jobs, writes the balances.
 async fn apply(
     tx: &mut Tx<'_>,
     jobs: &mut [Box<dyn Job>],

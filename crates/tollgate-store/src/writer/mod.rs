@@ -1,5 +1,5 @@
-//! The group-commit writer: every write of this process goes through one thread, and all writes that wait when it is free share
-//! one transaction and one fsync.
+//! The group-commit writer: every write of this process is executed by one thread, and all writes that wait when it is free share one transaction and
+//! one fsync.
 
 pub(crate) mod batch;
 mod connection;
@@ -27,13 +27,13 @@ use connection::WriterConnection;
 pub(crate) use write::{AccountIds, Write};
 use write::{Job, Pending};
 
-/// Operations in a batch, at most.
+/// The most operations in a batch.
 const BATCH_MAX: usize = 512;
-/// Operations that are worth a transaction: a batch does not wait to become larger.
+/// The number of operations that are worth a transaction: a batch does not wait to become larger than this.
 const BATCH_TARGET: usize = 64;
-/// How long a batch waits for operations that are about to come, and how often it looks for them meanwhile.
+/// How long a batch waits for operations that are expected, and how often it checks for them.
 const GATHER: (Duration, Duration) = (Duration::from_micros(300), Duration::from_micros(40));
-/// A backlog from which [`GATHER_BUSY`] is used instead: each operation waits longer, and all save commits.
+/// The backlog from which [`GATHER_BUSY`] is used instead: each operation waits longer, but there are fewer commits.
 const BUSY_BACKLOG: usize = 16;
 const GATHER_BUSY: (Duration, Duration) = (Duration::from_micros(600), Duration::from_micros(75));
 /// Operations that may wait in the queue; beyond that a write fails with [`StoreError::Overloaded`].
@@ -81,9 +81,9 @@ pub(crate) struct Writer {
     pub(crate) reservations: Arc<Reservations>,
     /// The money that this node has taken out of balances for its chats, where nodes share the database.
     pub(crate) grants: Arc<Grants>,
-    /// Records events for those who watch.
+    /// Records events for watchers of the live tail.
     pub(crate) tail: Arc<TailRecorder>,
-    /// Where the state of unfinished tasks is.
+    /// The table that contains the state of unfinished tasks.
     pub(crate) queue_state: Arc<QueueState>,
 }
 
@@ -140,7 +140,7 @@ impl Writer {
         result.unwrap_or_else(|_| Err(thread_ended()))
     }
 
-    /// Queues a write without waiting for its result. It runs after the writes that were queued before.
+    /// Queues a write without waiting for its result. It runs after the writes that were queued before it.
     pub(crate) fn write_detached<W: Write>(&self, write: W) {
         if let Err(e) = self.enqueue(write) {
             tracing::error!(error = %e, "a detached write was not queued");
@@ -168,7 +168,7 @@ async fn run(
     stats: Arc<WriterStats>,
     versions: Arc<TaskVersions>,
 ) {
-    // The operations of the last batch and those that were queued when it ended: how many callers write at the same time.
+    // The operations of the last batch plus those that were queued when it ended: an estimate of how many callers write at the same time.
     let mut backlog = 0;
     loop {
         let mut batch = Vec::with_capacity(BATCH_MAX);
@@ -186,10 +186,11 @@ async fn run(
     }
 }
 
-/// Waits a moment for the rest of the backlog. On a fast disk most callers that have just got their reply are about to write
-/// again when the first of them does; without the wait each would get an fsync of its own. A single caller never waits.
+/// Waits a moment for the rest of the backlog. On a fast disk most callers that have just received their reply will write again soon when the first
+/// of them does; without the wait each would need a separate fsync. A single caller never waits.
 fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>, backlog: usize) {
-    // Not for all of a large backlog: while the first of it get their replies and return, the rest works.
+    // If the backlog is large, the batch does not wait for all of it: while the first callers receive their replies and return, the others are
+    // processed.
     let (wanted, timeout, interval) = match backlog {
         0..BUSY_BACKLOG => (backlog, GATHER.0, GATHER.1),
         _ => (
@@ -200,7 +201,7 @@ fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>
     };
     let started = Instant::now();
     while batch.len() < wanted && started.elapsed() < timeout {
-        // The thread is the writer's own, and the runtime's timers are too coarse for this.
+        // The thread belongs to the writer, and the timers of the runtime are too imprecise for this.
         std::thread::sleep(interval);
         while batch.len() < BATCH_MAX
             && let Ok(job) = jobs.try_recv()
@@ -213,14 +214,14 @@ fn gather(jobs: &mut mpsc::Receiver<Box<dyn Job>>, batch: &mut Vec<Box<dyn Job>>
 /// An operation and its result.
 type JobResult = (Box<dyn Job>, Result<(), StoreError>);
 
-/// Commits a batch. If the batch fails, its halves are tried apart, and their halves, until the operation that fails is alone:
-/// it does not make the others fail.
+/// Commits a batch. If the batch fails, its halves are tried separately, and then their halves, until the failing operation is alone, so that it does
+/// not make the others fail.
 async fn commit(
     connection: &mut WriterConnection,
     batch: Vec<Box<dyn Job>>,
     stats: &WriterStats,
 ) -> Vec<JobResult> {
-    // Once a commit is in doubt, it is so for all parts of the batch.
+    // Once a commit is in doubt, this applies to all parts of the batch.
     let commit_in_doubt = Cell::new(false);
     let mut results = Vec::with_capacity(batch.len());
     let mut parts = vec![batch];
@@ -230,7 +231,7 @@ async fn commit(
                 stats.count(part.len());
                 results.extend(part.into_iter().map(|job| (job, Ok(()))));
             }
-            // A disk that takes no writes takes none of the halves either.
+            // If the disk accepts no writes, the halves would fail too.
             Err(e)
                 if part.len() > 1
                     && !matches!(e, StoreError::Unavailable(_) | StoreError::DiskFull(_)) =>
@@ -249,9 +250,8 @@ async fn commit(
     results
 }
 
-/// Commits; while the database is unavailable, retries until the operation that has waited longest has waited
-/// [`RETRY_TIMEOUT`]. The others then fail early: later operations would only queue behind them. An operation that is alone is applied
-/// once more if another node has inserted its key first.
+/// Commits; while the database is unavailable, retries until the operation that has waited longest has waited [`RETRY_TIMEOUT`]. The others then fail
+/// early, because later operations would only queue behind them. A single operation is applied again if another node inserted its key first.
 async fn commit_with_retry(
     connection: &mut WriterConnection,
     batch: &mut [Box<dyn Job>],

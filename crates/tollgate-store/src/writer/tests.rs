@@ -1,4 +1,4 @@
-//! An operation that fails or panics does not make the others of its batch fail.
+//! Tests that an operation that fails or panics does not make the others of its batch fail.
 
 use async_trait::async_trait;
 

@@ -1,4 +1,4 @@
-//! A write operation, and the form in which it waits for its batch.
+//! A write operation, and the form in which it waits to be executed in a batch.
 
 use std::time::{Duration, Instant};
 
@@ -16,23 +16,23 @@ pub(crate) trait Write: Send + 'static {
     /// Its result.
     type Out: Send + 'static;
 
-    /// The user and key whose money it moves or whose row it changes: read and locked before it is applied.
+    /// The user and key whose money it moves or whose row it changes: their rows are read and locked before it is applied.
     fn accounts(&self) -> AccountIds<'_> {
         AccountIds::default()
     }
 
-    /// Whether it does nothing to users and keys but move their money.
+    /// Whether it makes no other change to users and keys than moving their money.
     fn only_moves_money(&self) -> bool {
         false
     }
 
-    /// Applies it within a batch. If it returns a rejection, it has written nothing.
+    /// Applies it within a batch. If this returns a rejection, it has written nothing.
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError>;
 
-    /// Notes in memory, after the commit, what it has written.
+    /// Called after the commit: updates state in memory according to what was written.
     fn committed(&self, _out: &Self::Out) {}
 
-    /// Notes in memory that it failed. It may have been committed all the same.
+    /// Called if it failed: updates state in memory. It may have been committed nevertheless.
     fn failed(&self) {}
 
     /// Raises the versions of the tasks whose records it changed, after the commit.
@@ -74,7 +74,7 @@ impl<'a> AccountIds<'a> {
 pub(super) trait Job: Send {
     fn accounts(&self) -> AccountIds<'_>;
     fn only_moves_money(&self) -> bool;
-    /// How long its caller has been waiting.
+    /// How long its caller has waited.
     fn waited(&self) -> Duration;
     async fn apply(&mut self, batch: &mut Batch<'_, '_>) -> Result<(), DbError>;
     fn reply(self: Box<Self>, committed: Result<(), StoreError>, versions: &TaskVersions);
@@ -133,7 +133,7 @@ impl<W: Write> Job for Pending<W> {
             }
         }
         let missing = || StoreError::Broken("a committed write has no result".to_owned());
-        // An error means that the caller has stopped waiting. The write stands all the same.
+        // An error means that the caller has stopped waiting. The write is committed nevertheless.
         let _ = reply.send(committed.and_then(|()| out.ok_or_else(missing)));
     }
 }

@@ -1,4 +1,4 @@
-//! Counts requests and tokens of keys, users and the gateway on this node, and admits a request or names the limit that it reached.
+//! Counts requests and tokens of keys, users and the gateway on this node, and admits a request or rejects it with the limit that it reached.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::cluster::live_nodes::LiveNodes;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::redis::{CountedPosts, SharedPermit};
 
-/// Entries of a table before idle ones are looked for and removed.
+/// Entries of a table from which idle ones are searched for and removed.
 pub(super) const SWEEP_THRESHOLD: usize = 1_024;
 /// How long the counts of all nodes are shown after they were read.
 const SHOWN_FOR: Millis = SECOND;
@@ -29,9 +29,9 @@ pub struct RateLimiter {
     pub(super) gateway: RateLimits,
     /// Shares the gateway's limit of requests in flight among users.
     shares: Option<FairPermits>,
-    /// The nodes among which limits are divided without Redis. `None` if each may admit the whole limit.
+    /// The nodes among which limits are divided without Redis. `None` if each node may admit the full limit.
     divided: Option<Arc<LiveNodes>>,
-    /// `None` if this node counts for itself.
+    /// The counts in Redis. `None` if this node counts by itself.
     pub(super) redis: Option<RedisCounting>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Table {
     gateway: Usage,
 }
 
-/// By the id of a key or user.
+/// The recent use, by the id of a key or user.
 #[derive(Default)]
 pub(super) struct UsageTable {
     pub(super) by_id: HashMap<String, Usage, RandomState>,
@@ -55,7 +55,7 @@ pub(super) struct UsageTable {
     len_after_sweep: usize,
 }
 
-/// Whose limit it is.
+/// The owner of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope<'a> {
     Key(&'a str),
@@ -67,12 +67,12 @@ pub(super) enum Scope<'a> {
 pub(super) struct Usage {
     posts: SlidingWindow,
     tokens: SlidingWindow,
-    /// Estimated tokens of the requests in flight.
+    /// Estimated tokens of the requests in flight whose actual tokens are unknown.
     reserved_tokens: u64,
     in_flight: u32,
-    /// What all nodes counted, and when that was read; `None` without Redis.
+    /// The counts of all nodes, and when they were read; `None` without Redis.
     pub(super) all_nodes: Option<(CountedPosts, Millis)>,
-    /// POSTs that were admitted while Redis was lost; the next call reports them.
+    /// POSTs that were admitted while Redis was unreachable; the next call reports them.
     pub(super) uncounted: SlidingWindow,
 }
 
@@ -82,7 +82,7 @@ pub struct RequestPermit {
     key: Arc<Key>,
     gateway: RateLimits,
     reserved_tokens: AtomicU64,
-    /// Its share of the gateway's limit of requests in flight.
+    /// The request's permit from the gateway's limit of requests in flight.
     _share: Option<FairPermit>,
     divided: Option<Arc<LiveNodes>>,
     pub(super) redis: Option<(RedisCounting, SharedPermit)>,
@@ -101,13 +101,13 @@ impl RateLimiter {
         }
     }
 
-    /// Admits the limits divided by the number of `live_nodes`, if there is no Redis.
+    /// Divides the limits by the number of `live_nodes` if there is no Redis.
     pub fn divided_among(mut self, live_nodes: Arc<LiveNodes>) -> Self {
         self.divided = Some(live_nodes);
         self
     }
 
-    /// By how many nodes limits are divided without Redis.
+    /// The number of nodes that limits are divided by without Redis.
     fn nodes_without_redis(&self) -> u32 {
         self.divided.as_ref().map_or(1, |nodes| nodes.count())
     }
@@ -143,7 +143,7 @@ impl RateLimiter {
         .map(Some)
     }
 
-    /// Admits a request if this node's own counts are below the limits divided by `nodes`.
+    /// Admits a request if this node's counts are below the limits divided by `nodes`.
     fn admit_here(
         &self,
         key: &Arc<Key>,
@@ -157,7 +157,7 @@ impl RateLimiter {
         Ok(self.count(table, key, is_post, now, share))
     }
 
-    /// First of all: it also notes who sends requests, whether or not they are admitted.
+    /// Must be called first, because it also records which users send requests, whether or not these are admitted.
     pub(super) fn acquire_share(&self, key: &Key) -> Option<FairPermit> {
         self.shares.as_ref()?.try_acquire(&key.user_id)
     }
@@ -236,14 +236,14 @@ impl RateLimiter {
     }
 }
 
-/// What a limit of requests leaves.
+/// The requests that a limit still allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemainingRequests {
     /// The limit.
     pub limit: u32,
     /// Requests that may still be made now.
     pub remaining: u32,
-    /// Seconds until one more request may be made.
+    /// Seconds until one more request is allowed.
     pub reset_s: u32,
 }
 
@@ -261,7 +261,7 @@ pub(super) fn limited_scopes(
     all.into_iter().filter(move |(_, rates)| *rates != none)
 }
 
-/// What a limit of `rpm` requests per minute, divided by `nodes`, leaves; `usage` is `None` if nothing was counted.
+/// The requests that a limit of `rpm` requests per minute, divided by `nodes`, still allows; `usage` is `None` if nothing was counted.
 fn remaining_in_minute(
     rpm: u32,
     nodes: u32,
@@ -468,7 +468,7 @@ impl Usage {
         if self.tokens.sum(now).saturating_add(self.reserved_tokens) < tpm {
             return Ok(());
         }
-        // If the estimates alone reach the limit, a request must end first, which may happen at any moment.
+        // If the estimates of requests in flight alone reach the limit, one of these requests must end first, which may happen at any time.
         let wait = match tpm.checked_sub(self.reserved_tokens.saturating_add(1)) {
             Some(allowed) => self.tokens.time_until_at_most(allowed, now),
             None => SECOND,
@@ -484,7 +484,7 @@ impl Usage {
     }
 }
 
-/// What one of `nodes` nodes may use of a limit: at least 1.
+/// The part of a limit that each of `nodes` nodes may use: at least 1.
 fn share_of(limit: u32, nodes: u32) -> u32 {
     (limit / nodes.max(1)).max(1)
 }

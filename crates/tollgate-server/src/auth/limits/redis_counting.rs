@@ -1,4 +1,4 @@
-//! Rate limits that nodes count together in Redis, and what holds while it is lost (docs/redis.md).
+//! Rate limits that nodes count together in Redis, and how they are enforced while it is unreachable (docs/redis.md).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::cluster::live_nodes::LiveNodes;
 use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
 
 impl RateLimiter {
-    /// Counts with the other nodes at `limits`. While Redis is lost, `on_loss` decides, by the number of `live_nodes`.
+    /// Counts requests together with the other nodes in `limits`. While Redis is unreachable, `on_loss` decides, with the number of `live_nodes`.
     pub fn with_redis(
         mut self,
         limits: Arc<SharedLimits>,
@@ -30,13 +30,13 @@ impl RateLimiter {
         self
     }
 
-    /// The counts of all nodes. `None` if this node counts for itself.
+    /// The counts of all nodes. `None` if this node counts by itself.
     pub fn shared(&self) -> Option<&Arc<SharedLimits>> {
         self.redis.as_ref().map(|redis| &redis.limits)
     }
 
-    /// Admits a request if the counts of all nodes are below the limits. This node's own are checked first: they are a part of
-    /// them, and Redis may have lost its counts.
+    /// Admits a request if the counts of all nodes are below the limits. This node's own counts are checked first: they are a part of the others, and
+    /// Redis may have lost its counts.
     pub(super) async fn admit_with_redis(
         &self,
         redis: &RedisCounting,
@@ -54,7 +54,7 @@ impl RateLimiter {
             share.as_ref(),
         )?;
         let scopes: Vec<(Scope<'_>, RateLimits)> = limited_scopes(key, self.gateway).collect();
-        // A GET counts only as a request in flight: without such a limit there is nothing to ask.
+        // A GET counts only as a request in flight: without such a limit no call to Redis is needed.
         let limits_flight = |(_, rates): &(Scope<'_>, RateLimits)| rates.max_concurrency.is_some();
         if !is_post && !scopes.iter().any(limits_flight) {
             return Ok(self.count(self.shared.lock(), key, is_post, now, share));
@@ -86,7 +86,7 @@ impl RateLimiter {
                 }
                 let nodes = redis.nodes_to_divide_by()?;
                 self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
-                // A call that was sent has been counted there, as a rule.
+                // A call that was sent has usually been counted in Redis, even without a reply.
                 if is_post && unavailable == RedisUnavailable::NotSent {
                     for (scope, _) in scopes.iter().filter(|(_, rates)| rates.rpm.is_some()) {
                         table.usage(*scope, now).uncounted.add(1, now);
@@ -112,7 +112,7 @@ impl Rejection {
     }
 }
 
-/// A scope by its name in Redis.
+/// A scope, with its name in Redis.
 fn named((scope, rates): &(Scope<'_>, RateLimits)) -> LimitedScope {
     LimitedScope {
         name: match scope {

@@ -1,4 +1,4 @@
-//! Where the counts of all nodes are, and what holds while they are lost.
+//! Access to the counts of all nodes, and how limits are enforced while Redis is unreachable.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tollgate_core::{ApiError, ErrorKind};
 use crate::cluster::live_nodes::LiveNodes;
 use crate::redis::SharedLimits;
 
-/// Counting with other nodes.
+/// The state for counting together with other nodes.
 #[derive(Clone)]
 pub(super) struct RedisCounting {
     pub(super) limits: Arc<SharedLimits>,
@@ -17,10 +17,10 @@ pub(super) struct RedisCounting {
 }
 
 impl RedisCounting {
-    /// By how many nodes limits are divided while Redis is lost.
+    /// The number of nodes that limits are divided by while Redis is unreachable.
     ///
     /// # Errors
-    /// 503 if no request is admitted meanwhile.
+    /// 503 if no request is admitted while Redis is unreachable.
     pub(super) fn nodes_to_divide_by(&self) -> Result<u32, ApiError> {
         match self.on_loss {
             OnRedisLoss::Share => Ok(self.live_nodes.count()),

@@ -1,4 +1,4 @@
-//! A sliding window of one minute: how much was counted in it.
+//! A sliding window of one minute: sums what was counted in it.
 
 use std::collections::VecDeque;
 
@@ -7,10 +7,10 @@ use tollgate_core::clock::SECOND;
 
 /// The length of the window.
 pub(super) const MINUTE: Millis = 60 * SECOND;
-/// Entries that are kept one by one.
+/// Entries that are stored individually.
 const MAX_EXACT_ENTRIES: usize = 1_024;
-/// Beyond them, amounts within this time of each other share one entry under its latest time: memory stays bounded, and
-/// nothing leaves the window early.
+/// If there are more, amounts within this time of each other share one entry with the latest time: memory stays bounded, and no amount leaves the
+/// window early.
 const MERGE_WITHIN: Millis = 50;
 
 /// Amounts with their times, oldest first.
@@ -55,7 +55,7 @@ impl SlidingWindow {
         self.sum
     }
 
-    /// How long it takes until at most `allowed` is left in the window, if nothing is counted meanwhile.
+    /// How long it takes until the sum is at most `allowed`, if nothing else is counted.
     pub(super) fn time_until_at_most(&self, allowed: u64, now: Millis) -> Millis {
         let mut left = self.sum;
         for entry in &self.entries {

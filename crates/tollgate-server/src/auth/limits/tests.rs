@@ -16,7 +16,7 @@ const NONE: RateLimits = RateLimits {
     max_concurrency: None,
 };
 
-/// Limits of requests a minute, tokens a minute and requests in flight; zero is none.
+/// Limits of requests per minute, tokens per minute and requests in flight; zero means no limit.
 fn rates(rpm: u32, tpm: u32, max_concurrency: u32) -> RateLimits {
     let limit = |number: u32| (number > 0).then_some(number);
     RateLimits {
@@ -141,7 +141,7 @@ fn one_user_leaves_requests_in_flight_to_others() {
     let mut of_ann: Vec<_> = (0..4).map(|_| admit(&ann).unwrap()).collect();
     let (message, _) = rate_limit_error(admit(&bob));
     assert!(message.contains("requests in flight"), "{message}");
-    // Bob has asked: what becomes free is not all for Ann.
+    // Bob has requested a permit, so Ann may not take all that become free.
     of_ann.pop();
     let (message, _) = rate_limit_error(admit(&ann));
     let expected = "this account, with all its API keys, may have its share of 4 requests";
@@ -187,7 +187,7 @@ fn tokens_count_by_estimate_until_the_actual_number_is_known() {
     reserve(&second, 5_000).unwrap();
     let expected = ("this API key may use 100 tokens a minute".to_owned(), 1);
     assert_eq!(rate_limit_error(reserve(&begin(), 1)), expected);
-    // The second used next to nothing; a rejected or failed request uses nothing.
+    // The second request used few tokens; a rejected or failed request uses none.
     second.settle_tokens(4);
     let third = begin();
     reserve(&third, 50).unwrap();

@@ -1,4 +1,4 @@
-//! Reservations beside the real writer, which is made to pause or to fail in the middle of a batch.
+//! Tests reservations together with the real writer, which pauses or fails in the middle of a batch.
 
 use std::sync::mpsc;
 
@@ -91,7 +91,7 @@ impl Fixture {
         user.nanos()
     }
 
-    /// Balance and held.
+    /// The user's balance, and what is held of it.
     async fn sums(&self) -> [i64; 2] {
         let user = self.store.user(&self.user_id).await.unwrap().unwrap();
         [user.balance, user.held].map(Amount::nanos)
@@ -236,7 +236,7 @@ async fn a_cost_beyond_the_reservation_cannot_be_reserved_by_others() {
         assert_eq!(paused.done.await.unwrap().is_ok(), left == 0);
         assert!(fixture.reserve(left + 1).await.is_none());
         assert!(fixture.reserve(left).await.is_some());
-        // The failed settlement left the reservation as it was.
+        // After the failed settlement the reservation is unchanged.
         assert_eq!(fixture.reserved(), if left > 0 { 7 } else { 2 });
         drop(two);
     }
@@ -250,18 +250,18 @@ async fn a_headroom_read_before_a_commit_is_stale() {
     let fixture = Fixture::new().await;
     let reserved = &fixture.store.writer.reservations;
     let (epoch, headroom) = (reserved.epoch(), fixture.headroom().await);
-    // The batch is open: what it takes counts, though the rows were read before.
+    // The batch is still open: what it takes counts, although the rows were read before.
     let paused = fixture.pause(Step::Hold(8), Then::Commit);
     paused.reached.recv().unwrap();
     let midway = reserved.reserve(fixture.account(), nanos(3), headroom, epoch);
     assert!(matches!(midway, ReserveOutcome::Insufficient), "{midway:?}");
     paused.go.send(()).unwrap();
     paused.done.await.unwrap().unwrap();
-    // The batch has ended: the rows are stale.
+    // The batch has ended, so the headroom is outdated.
     let after = reserved.reserve(fixture.account(), nanos(3), headroom, epoch);
     assert!(matches!(after, ReserveOutcome::Stale), "{after:?}");
     assert!(fixture.reserve(3).await.is_none());
-    // The same after a settlement, whose reservation its commit has freed.
+    // The same after a settlement whose commit has freed its reservation.
     let two = fixture.reserve(2).await.unwrap();
     let (epoch, headroom) = (reserved.epoch(), fixture.headroom().await);
     let hold = ChatHold::Reserved(two);
@@ -326,12 +326,12 @@ async fn a_debit_by_another_process_makes_reserved_charges_a_debt() {
     let three = ChatHold::Reserved(fixture.reserve(3).await.unwrap());
     let credit =
         |store: Store, by| async move { store.credit_user("ann", nanos(by), None, 0).await };
-    // This process sees it: 9 of the 10 are reserved.
+    // This process counts its reservations: 9 of the 10 are reserved.
     assert!(credit(fixture.store.clone(), -2).await.is_err());
     let location = DatabaseLocation::Sqlite(fixture.folder.join("tollgate.db"));
     let other = Store::open(&location).await.unwrap();
     assert!(credit(other, -5).await.is_ok());
-    // 5 are left of the 9 that are reserved: the second settlement finds nothing.
+    // 5 are left of the 9 that are reserved: nothing is available to the second settlement.
     assert!(fixture.reserve(1).await.is_none());
     let short = fixture
         .store

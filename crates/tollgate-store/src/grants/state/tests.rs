@@ -1,5 +1,5 @@
-//! The protocol of grants against a model of the database: random schedules of nodes that reserve, settle, refill and give back, in which each write
-//! may succeed, be rejected, or fail with and without being applied, and nodes sleep while others release their grants.
+//! Tests the protocol of grants against a model of the database: random schedules of nodes that reserve, settle, refill and release. Each write may
+//! succeed, be rejected, or fail with and without being applied, and nodes are suspended while others release their grants.
 
 mod exploration;
 mod world;
@@ -26,11 +26,11 @@ impl Random {
     }
 }
 
-/// How a write ends.
+/// The outcome of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Committed,
-    /// Its caller sees an error in both cases.
+    /// The caller sees an error, whether or not the write was applied.
     AppliedInDoubt,
     NotApplied,
 }
@@ -49,12 +49,12 @@ impl End {
     }
 }
 
-/// Which guards of its statements the database keeps.
+/// Which guards the statements of the model have.
 #[derive(Debug, Clone, Copy)]
 struct Guards {
-    /// A grant is lowered only once, and as its node knows it.
+    /// A grant is lowered only once, and only if it is as its node expects.
     lower: bool,
-    /// Others release only grants of a node whose heartbeat has expired.
+    /// Other nodes release only grants of a node whose heartbeat has expired.
     dead_node: bool,
 }
 
@@ -79,7 +79,7 @@ struct Database {
     available: i64,
     spent: i64,
     rows: BTreeMap<String, Row>,
-    /// Whether an account paid for a chat whose grant was released.
+    /// Whether an account has paid for a chat whose grant had been released.
     is_settled_late: bool,
     guards: Guards,
 }
@@ -95,7 +95,7 @@ impl Database {
         }
     }
 
-    /// As `open_grant` and `raise_grant`. `None` is a rejection, 0 a grant that is gone or has changed.
+    /// Models `open_grant` and `raise_grant`. `None` is a rejection, 0 a grant that does not exist any more or has changed.
     fn give(&mut self, node: usize, write: &GrantWrite) -> Option<i64> {
         let (min, max) = match write {
             GrantWrite::Open(new) => (new.min, new.max),
@@ -127,7 +127,7 @@ impl Database {
         Some(amount)
     }
 
-    /// As `SETTLE_GRANT`, or the account pays.
+    /// Models `SETTLE_GRANT`; if that fails, the account pays.
     fn settle(&mut self, id: &str, cost: i64) -> bool {
         self.spent += cost;
         match self.rows.get_mut(id) {
@@ -143,7 +143,7 @@ impl Database {
         }
     }
 
-    /// As `lower_grant` and `close_grant`.
+    /// Models `lower_grant` and `close_grant`.
     fn take_back(&mut self, returned: &Return) -> bool {
         let amount = match &returned.part {
             None => match self.rows.remove(&returned.id) {
@@ -181,7 +181,7 @@ impl Database {
 struct Chat {
     grant_id: String,
     reserved: i64,
-    /// Its grant was released by others while the node slept.
+    /// Whether other nodes released its grant while the node was suspended.
     is_uncovered: bool,
 }
 
@@ -218,7 +218,7 @@ impl Node {
             14 if random.below(12) == 0 => self.sleep(number, db),
             _ => self.end_write(number, db, random),
         }
-        // Its time is short here.
+        // The time for which users get no grants is shortened here.
         self.state.without.clear();
     }
 
@@ -265,7 +265,7 @@ impl Node {
         self.state.end_reservation(&chat.grant_id, reserved, spent);
     }
 
-    /// Ends a write that is on its way.
+    /// Ends a write that is in progress.
     fn end_write(&mut self, number: usize, db: &mut Database, random: &mut Random) {
         let end = End::draw(random);
         if let Some(write) = self.writes.pop() {
@@ -298,7 +298,7 @@ impl Node {
         }
     }
 
-    /// Others release its grants; it wakes up, and its next heartbeat is late.
+    /// Suspends a node: others release its grants; it resumes, and its next heartbeat is late.
     fn sleep(&mut self, number: usize, db: &mut Database) {
         db.release_all_of(number);
         self.chats
@@ -338,14 +338,14 @@ impl Node {
         }
     }
 
-    /// Ends everything, with writes that succeed.
+    /// Ends everything that is in progress, with writes that succeed.
     fn finish(&mut self, number: usize, db: &mut Database) {
         for chat in std::mem::take(&mut self.chats) {
             let reserved = Amount::from_nanos(chat.reserved);
             let state = &mut self.state;
             state.end_reservation(&chat.grant_id, reserved, Amount::ZERO);
         }
-        // What has begun ends somehow.
+        // Writes that have begun end in a random way.
         let mut random = Random(7);
         while !self.writes.is_empty() || !self.returns.is_empty() {
             self.end_write(number, db, &mut random);
@@ -387,7 +387,7 @@ fn no_chat_reserves_what_its_grant_does_not_have() {
         assert!(db.rows.is_empty(), "{:?}", db.rows);
         assert_eq!(db.available + db.spent, BALANCE);
     }
-    // The schedules are no empty talk.
+    // Checks that the schedules reached every interesting case.
     assert!(
         reservations > 20_000 && grants >= NODES,
         "{reservations} {grants}"

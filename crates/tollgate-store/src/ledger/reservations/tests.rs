@@ -1,5 +1,5 @@
-//! Model test: random schedules of the steps of chats and the writer, on a real database. After each step every reservation is
-//! covered, whether the open batch is committed or rolled back.
+//! A model test: random schedules of the steps of chats and the writer, on a real database. After each step every reservation is covered, whether the
+//! open batch is committed or rolled back.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,9 +21,9 @@ const ACCOUNT: Account<'static> = Account {
 };
 const BALANCE: i64 = 100;
 const QUOTA: i64 = 80;
-/// Of a day, in the histories in which the user has one.
+/// The budget for a day, in schedules in which the user has one.
 const BUDGET: i64 = 60;
-/// Chats that run at once.
+/// Chats that run at the same time.
 const CHATS: usize = 4;
 
 #[derive(Debug, Clone)]
@@ -44,10 +44,10 @@ enum Step {
     Release(i64),
     Debit(i64),
     Settle(usize, i64),
-    /// The batch is on disk, and `end_batch` has not been called.
+    /// Commits the batch to disk; `end_batch` is not called yet.
     Commit,
     RollBack,
-    /// `end_batch` is called.
+    /// Calls `end_batch`.
     End,
 }
 
@@ -76,7 +76,7 @@ struct Chat {
     epoch: Option<u64>,
     headroom: Option<Headroom>,
     reserved: Option<(Reservation, i64)>,
-    /// Its settlement is in the open batch.
+    /// Whether its settlement is in the open batch.
     ending: bool,
 }
 
@@ -87,7 +87,7 @@ enum Phase {
     RolledBack,
 }
 
-/// What balance and quota have available, what is held of it, and what was spent today.
+/// The available amounts of balance and quota, what is held, and what was spent today.
 #[derive(Clone, Copy)]
 struct Available {
     user: i64,
@@ -103,14 +103,14 @@ struct Model {
     chats: [Chat; CHATS],
     phase: Phase,
     committed: Available,
-    /// After the open batch, as far as it has come.
+    /// The amounts after the operations of the open batch so far.
     after: Available,
     has_budget: bool,
     now: Millis,
 }
 
 impl Model {
-    /// On a copy of the database `template`, which has tables and no rows.
+    /// Runs on a copy of the database `template`, which has tables and no rows.
     fn new(folder: &Path, template: &Path, has_budget: bool) -> Self {
         let path = folder.join("tollgate.db");
         for end in ["", "-wal", "-shm"] {
@@ -152,7 +152,7 @@ impl Model {
         }
     }
 
-    /// What user and key leave available: the user the least of balance and budget.
+    /// The amounts that user and key leave available; for the user, the smaller one of balance and budget.
     fn left(&self, available: Available) -> [i64; 2] {
         let of_budget = BUDGET - available.spent - available.held;
         let user = match self.has_budget {
@@ -226,7 +226,7 @@ impl Model {
         self.phase = Phase::Open(balances.now_or_never().unwrap().unwrap());
     }
 
-    /// A step of the open batch, if there is one.
+    /// Runs a step of the open batch, if there is one.
     fn run_in_batch(&mut self, step: &Step) {
         let (free, now) = (self.free(), self.now);
         let [reserved, ending] = self.sums();
@@ -258,7 +258,7 @@ impl Model {
             Step::Debit(amount) => {
                 let taken = balances.credit(ACCOUNT.user_id, Amount::from_nanos(-amount));
                 let taken = taken.unwrap().is_ok();
-                // The balance alone limits it.
+                // Only the balance limits this amount.
                 assert_eq!(taken, amount <= after.user + ending - reserved);
                 after.user -= if taken { amount } else { 0 };
             }
@@ -268,7 +268,7 @@ impl Model {
                 else {
                     return;
                 };
-                // What costs more than there is makes a debt, for which the invariants do not hold.
+                // If a chat costs more than is available, it causes a debt, for which the invariants do not hold.
                 let cost = cost.min(amount + free[0].min(free[1]));
                 let due = Amount::from_nanos(cost);
                 let debt = balances
@@ -324,7 +324,7 @@ impl Model {
         }
     }
 
-    /// All reservations, and those that end with the batch.
+    /// The sum of all reservations, and of those that end with the batch.
     fn sums(&self) -> [i64; 2] {
         let amount = |chat: &Chat| chat.reserved.as_ref().map_or(0, |(_, amount)| *amount);
         let ending = self.chats.iter().filter(|chat| chat.ending);
@@ -334,7 +334,7 @@ impl Model {
         ]
     }
 
-    /// What the writer may take of user and key: A + F − G.
+    /// The amounts that the writer may take of user and key: A + F − G.
     fn free(&self) -> [i64; 2] {
         let [reserved, ending] = self.sums();
         self.left(self.after).map(|left| left + ending - reserved)

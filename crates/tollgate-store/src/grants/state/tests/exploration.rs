@@ -1,9 +1,10 @@
-//! The protocol of grants, explored: every order in which, within some limits, a node's chats begin and end, its writes reach the database, are
-//! answered, fail or stay without an answer, time passes, other nodes release what they take for dead, ask, and spend, and the node ends.
+//! Explores the protocol of grants exhaustively: within some limits, every order in which a node's chats begin and end, its writes are applied,
+//! answered, fail or stay without a reply, time passes, other nodes release the grants of nodes that they consider dead, request grants and spend,
+//! and the node ends.
 //!
-//! The node is [`GrantsState`] itself; the database is the model of the random schedules. One node is enough: nodes meet only at
-//! what is available, which the others raise and lower here as they like. The writer's queue is kept: a write is sent when the outcome of the one before
-//! is known or given up.
+//! The node is [`GrantsState`] itself; the database is the model of the random schedules. One node is enough, because nodes interact only through the
+//! available amount, which the others raise and lower here at will. The order of the writer's queue is kept: a write is sent when the outcome of the
+//! one before is known or has been given up.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 use super::Guards;
 use super::world::{Action, LEASE, Limits, Violation, World};
 
-/// Time passes and others release what they take for dead; every write is answered.
+/// Time passes and others release grants of nodes that they consider dead; every write gets a reply.
 const TIME: Limits = Limits {
     ticks: 5,
     chats: 3,
@@ -21,7 +22,7 @@ const TIME: Limits = Limits {
     guards: Guards::ALL,
 };
 
-/// Writes fail, are repeated and stay without an answer, while others spend and ask.
+/// Writes fail, are repeated and stay without a reply, while others spend and request grants.
 const FAULTS: Limits = Limits {
     ticks: 0,
     chats: 3,
@@ -30,10 +31,10 @@ const FAULTS: Limits = Limits {
     ..TIME
 };
 
-/// The actions that led to a world, the last one first.
+/// The actions that led to a state of the model, the last one first.
 struct Path(Action, Option<Rc<Path>>);
 
-/// Tries all orders; returns how many different worlds there are, or what is wrong and how it comes about.
+/// Tries all orders; returns the number of different states, or the violated rule and the actions that led to it.
 fn explore(limits: &Limits) -> Result<usize, String> {
     let start = World::new(limits);
     let mut known = HashSet::from([start.fingerprint()]);
@@ -70,7 +71,7 @@ fn explore(limits: &Limits) -> Result<usize, String> {
 fn no_order_of_events_breaks_the_protocol() {
     for limits in [TIME, FAULTS] {
         let worlds = explore(&limits).unwrap();
-        // Fewer would mean that something never happens.
+        // With fewer states, some events would never happen.
         assert!(worlds > 50_000, "{worlds}");
     }
 }

@@ -1,4 +1,4 @@
-//! What [`super::exploration`] explores: a node, the writes that are on their way, and the database, with every step that may be next.
+//! The model that [`super::exploration`] explores: a node, its writes in progress, and the database, with every possible next step.
 
 use std::collections::VecDeque;
 
@@ -9,19 +9,19 @@ use super::{ACCOUNT, Database, Guards};
 pub(super) const LEASE: i64 = 4;
 const TICK: Duration = Duration::from_secs(10);
 const BALANCE: i64 = 24;
-/// What each chat reserves.
+/// The amount that each chat reserves.
 const CHAT: i64 = 2;
 
-/// How much of each thing may happen.
+/// How often each kind of event may happen.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) ticks: i64,
     pub(super) chats: u8,
-    /// Writes that fail or stay without an answer.
+    /// Writes that fail or stay without a reply.
     pub(super) faults: u8,
-    /// What the others do: spend, ask.
+    /// Actions of other nodes: spending and requesting grants.
     pub(super) others: u8,
-    /// Chats begin on grants for so many ticks, as far as the database is concerned: less than [`LEASE`] is a mistake that must be found.
+    /// For how many ticks chats may begin on grants, from the database's point of view: a value below [`LEASE`] is a mistake that must be found.
     pub(super) lease_in_database: i64,
     pub(super) guards: Guards,
 }
@@ -33,13 +33,13 @@ pub(super) enum Action {
         chat: usize,
         cost: i64,
     },
-    /// The write that is next reaches the database.
+    /// The next write is applied to the database.
     Apply,
-    /// The writer does not know whether that was committed, and sends it again.
+    /// The writer does not know whether the write was committed, and sends it again.
     ApplyAgain,
-    /// Its answer reaches the node.
+    /// The reply to the write is received by the node.
     Answer,
-    /// It fails: the node does not know whether it was applied.
+    /// The write fails: the node does not know whether it was applied.
     Fail,
     GiveBack,
     BeIdle,
@@ -54,7 +54,7 @@ pub(super) enum Action {
 struct Chat {
     grant_id: String,
     reserved: i64,
-    /// Others have released its grant.
+    /// Whether other nodes have released its grant.
     is_uncovered: bool,
 }
 
@@ -95,17 +95,17 @@ pub(super) struct World {
     tick: i64,
     db: Database,
     alive_until: i64,
-    /// `None` once it has ended.
+    /// `None` once the node has ended.
     node: Option<Node>,
     flights: VecDeque<Flight>,
-    /// The grants, in the order in which they were asked for.
+    /// The ids of the grants, in the order in which they were requested.
     ids: Vec<String>,
     chats: u8,
     faults: u8,
     others: u8,
 }
 
-/// A rule that does not hold.
+/// A violated rule.
 #[derive(Debug)]
 pub(super) struct Violation(pub(super) &'static str);
 
@@ -124,7 +124,7 @@ fn ago(ticks: i64) -> Instant {
 }
 
 impl Node {
-    /// Lets the moments that the state remembers be as long ago as the model says.
+    /// Sets the times that the state has stored to be as long ago as in the model.
     fn set_clock(&mut self, tick: i64) {
         if let Some(heartbeat) = &mut self.state.heartbeat {
             heartbeat.sent = ago(tick - self.sent);
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// As `Store::give_grant`.
+    /// Models `Store::give_grant`.
     fn given(&mut self, write: GrantWrite, applied: Option<Applied>) {
         match (write, applied) {
             (_, Some(Applied::Given(None))) => self.state.leave_without("user"),
@@ -192,7 +192,7 @@ impl Node {
 }
 
 impl World {
-    /// A node whose key had one chat.
+    /// A model of a node whose key has had one chat.
     pub(super) fn new(limits: &Limits) -> Self {
         let mut state = GrantsState::default();
         state.heartbeat_confirmed("node", Instant::now(), 0, millis(LEASE));
@@ -281,7 +281,7 @@ impl World {
             (Action::OthersRelease, _) => self.release_as_others(),
             (Action::OthersSpend, _) => {
                 self.others += 1;
-                // Guarded as every hold is.
+                // Guarded like every hold.
                 let spent = CHAT.min(self.db.available.max(0));
                 self.db.available -= spent;
                 self.db.spent += spent;
@@ -371,7 +371,8 @@ impl World {
         Ok(())
     }
 
-    /// As the writes do when a commit is in doubt: a new grant and a settlement recognise themselves, the others fail their guards.
+    /// Applies the next write again, as writes do when a commit is in doubt: a new grant and a settlement recognise themselves, the guards of the
+    /// others fail.
     fn apply_next_again(&mut self) {
         let next = self.flights.front_mut().expect("there is one");
         next.is_repeated = true;
@@ -383,7 +384,7 @@ impl World {
         next.applied = Some(again);
     }
 
-    /// The node hears what became of the write that is next, or that it does not know.
+    /// Delivers the outcome of the next write to the node, or that it is unknown.
     fn end_next(&mut self, is_answered: bool) {
         let tick = self.tick;
         let flight = self.flights.pop_front().expect("there is one");
@@ -393,7 +394,7 @@ impl World {
         }
     }
 
-    /// Ends the node, with all that it knows. The write that is next may still be applied.
+    /// Ends the node, with all its state. The next write may still be applied.
     pub(super) fn crash(mut self, is_next_applied: bool, limits: &Limits) -> Result<(), Violation> {
         self.node = None;
         let next = self.flights.pop_front();
@@ -470,7 +471,7 @@ impl World {
         Ok(())
     }
 
-    /// Ends everything, with writes that succeed.
+    /// Ends everything that is in progress, with writes that succeed.
     pub(super) fn finish(mut self, limits: &Limits) -> Result<(), Violation> {
         loop {
             while !self.flights.is_empty() {
@@ -499,7 +500,7 @@ impl World {
         self.check()
     }
 
-    /// What two worlds have in common that go on alike.
+    /// A value that is equal for two states from which the same events can follow.
     pub(super) fn fingerprint(&self) -> Vec<i64> {
         let index = |id: &str| self.ids.iter().position(|known| known == id);
         let number = |id: &str| index(id).map_or(-1, |at| i64::try_from(at).expect("few"));
