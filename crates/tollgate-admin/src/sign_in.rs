@@ -255,7 +255,7 @@ async fn sign_in(visit: &Visit, pending: &Pending) -> Result<Option<HeaderValue>
         return Err(Failure("expired"));
     }
     if let Some(error) = query.get("error") {
-        tracing::warn!(error, "the OpenID provider did not sign anybody in");
+        tracing::warn!(error, "the OpenID provider signed nobody in");
         return Err(Failure("denied"));
     }
     let code = query.get("code").ok_or(Failure("rejected"))?;

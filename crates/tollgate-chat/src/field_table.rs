@@ -75,15 +75,15 @@ pub const REASONS: &[(&str, &str)] = &[
         "generationConfig.temperature",
         "above 1 it is 1 in the messages format",
     ),
-    ("verbosity", "a wish for the length"),
-    ("text.verbosity", "a wish for the length"),
+    ("verbosity", "a preference for the length"),
+    ("text.verbosity", "a preference for the length"),
     ("metadata", "for the vendor's own records"),
     ("labels", "for the vendor's own records"),
     ("user", "for the vendor's own records"),
     ("metadata.user_id", "for the vendor's own records"),
     (
         "store",
-        "a later request that needs the stored reply is refused",
+        "a later request that needs the stored reply is rejected",
     ),
     ("prompt_cache_key", "makes the same reply cheaper"),
     ("prompt_cache_retention", "makes the same reply cheaper"),
@@ -103,7 +103,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ),
     (
         "max_tool_calls",
-        "counts calls of tools that the vendor runs: such tools are refused",
+        "counts calls of tools that the vendor runs: such tools are rejected",
     ),
     ("include", "adds details of tools that the vendor runs"),
     (
@@ -183,7 +183,7 @@ pub fn dropped_names() -> Vec<String> {
 
 /// The page docs/chat/fields.md, without its first line.
 pub fn page() -> String {
-    let mut text = "# Fields in other formats\n\nWhat becomes of a client's field when its model is served through another format: **supported** (perhaps under another name), **changed** \
+    let mut text = "# Fields in other formats\n\nHow a client's field is translated when its model is served through another format: **supported** (perhaps under another name), **changed** \
 (something else says the same), **rejected** (400 that names the field), **dropped** (named in `x-tollgate-dropped`, 400 with \
 `x-tollgate-strict: true`), **implied** (it says what is so anyway). Found for a model that takes everything; what single models do not \
 take is on [their providers' pages](../channels.md). Fields that are not here and that no format knows are dropped.\n"

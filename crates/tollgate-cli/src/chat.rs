@@ -91,7 +91,7 @@ impl Reply {
             return Ok(());
         }
         let chunk: Value = serde_json::from_str(data)
-            .map_err(|_| Failed::from("the gateway sent what is no JSON"))?;
+            .map_err(|_| Failed::from("the gateway's response is not JSON"))?;
         if chunk["error"].is_object() {
             let words = ChatCompletions.read_error(500, data.as_bytes());
             return Err(Failed::from(words.message));

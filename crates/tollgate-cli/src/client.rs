@@ -126,7 +126,7 @@ impl Gateway {
             .await?;
         let link = record["url"]
             .as_str()
-            .ok_or("the gateway's answer has no link")?;
+            .ok_or("the gateway's response has no link")?;
         Ok(link.to_owned())
     }
 
@@ -194,7 +194,7 @@ fn rejected(status: StatusCode, answer: &Value) -> Failed {
         .as_str()
         .or_else(|| answer["message"].as_str());
     Failed::from(format!(
-        "the gateway says {status}: {}",
+        "the gateway returned {status}: {}",
         message.unwrap_or("nothing more")
     ))
 }
@@ -202,5 +202,5 @@ fn rejected(status: StatusCode, answer: &Value) -> Failed {
 async fn read(parts: ResponseBody) -> Result<Value, Failed> {
     let bytes = parts.collect(ANSWER_MAX).await?;
     serde_json::from_slice(&bytes)
-        .map_err(|_| Failed::from("the answer is not JSON: is this a gateway?"))
+        .map_err(|_| Failed::from("the response is not JSON: is this a gateway?"))
 }

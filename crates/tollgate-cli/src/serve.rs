@@ -192,7 +192,7 @@ async fn reloaded(app: &App, config: Result<Config, Failed>) {
         Err(e) => Err(e),
     };
     match applied {
-        Ok(()) => tracing::info!("channels and prices were read again"),
-        Err(Failed(why)) => tracing::error!(error = why, "the configuration was not taken"),
+        Ok(()) => tracing::info!("channels and prices were reloaded"),
+        Err(Failed(why)) => tracing::error!(error = why, "the configuration was not applied"),
     }
 }

@@ -81,6 +81,8 @@ impl Moderation for SandboxImages {
 fn not_delivered(delivered: u32) -> ProviderError {
     ProviderError::new(
         UpstreamErrorKind::Failed,
-        format!("the prompt asks the sandbox for {delivered} images only ([[sandbox:partial=K]])"),
+        format!(
+            "the directive makes the sandbox generate {delivered} images only ([[sandbox:partial=K]])"
+        ),
     )
 }

@@ -36,7 +36,8 @@ impl SandboxSpeech {
         let timer = Timer::new(directives.delay.unwrap_or(self.time), sink, 1);
         if directives.partial == Some(0) {
             timer.wait(0).await;
-            let message = "the prompt asks the sandbox for no speech ([[sandbox:partial=0]])";
+            let message =
+                "the directive makes the sandbox generate no speech ([[sandbox:partial=0]])";
             let failures = vec![ProviderError::new(UpstreamErrorKind::Failed, message)];
             return Ok(Completed { failures });
         }

@@ -90,7 +90,7 @@ fn error_for_status(status: u16) -> ProviderError {
 pub(super) fn moderated() -> ProviderError {
     ProviderError::new(
         UpstreamErrorKind::Moderated,
-        "the prompt asks the sandbox to reject it ([[sandbox:moderated]])",
+        "the directive makes the sandbox reject the prompt ([[sandbox:moderated]])",
     )
 }
 

@@ -29,13 +29,13 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
             continue;
         }
         if let Err(e) = store.roll_up_usage().await {
-            tracing::warn!(error = %e, "usage was not rolled up: it will be tried again");
+            tracing::warn!(error = %e, "usage was not rolled up: it will be retried");
         }
         if !has_all_totals {
             match store.fill_usage_totals().await {
                 Ok(has_more) => has_all_totals = !has_more,
                 Err(e) => {
-                    tracing::warn!(error = %e, "totals of usage were not filled in: it will be tried again")
+                    tracing::warn!(error = %e, "totals of usage were not filled in: it will be retried")
                 }
             }
         }

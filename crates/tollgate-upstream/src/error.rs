@@ -46,7 +46,7 @@ impl ProviderError {
                 "the provider's rate limit is reached: try again later".into()
             }
             (UpstreamErrorKind::KeyRejected, _) => {
-                "the provider refused the gateway's own key".into()
+                "the provider rejected the gateway's own key".into()
             }
             (UpstreamErrorKind::QuotaExhausted, _) => {
                 "the gateway's quota at the provider is used up".into()

@@ -23,7 +23,7 @@ pub(crate) async fn read_pages(
     read: impl Fn(&Value) -> Option<Vec<ReportedUsage>>,
 ) -> Result<Vec<ReportedUsage>, ProviderError> {
     let malformed = || {
-        let message = "the usage API's answer is not what its documentation says";
+        let message = "the usage API's response does not match its documentation";
         ProviderError::new(UpstreamErrorKind::Unavailable, message)
     };
     let mut usage = Vec::new();

@@ -73,7 +73,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/alerts/{id}/test",
         access: Access::Scope(Scope::ConfigWrite),
-        summary: "Posts a test message and replies with what the receiver said.",
+        summary: "Sends a test message and returns the receiver's response.",
         query: &[],
         body: Some("action"),
         returns: Returns::Object("alert_test", 200),

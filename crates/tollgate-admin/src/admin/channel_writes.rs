@@ -58,7 +58,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/channels/{name}/pause",
         access: Access::Scope(Scope::ChannelsWrite),
-        summary: "Gives a channel no new requests, on every node: for `for_s` seconds, or until it is woken.",
+        summary: "Pauses a channel on every node: it gets no new requests for `for_s` seconds, or until the pause is ended.",
         query: &[],
         body: Some("pause"),
         returns: Returns::Object("channel", 200),

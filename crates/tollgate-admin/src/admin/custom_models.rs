@@ -65,7 +65,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::DELETE,
         path: "/models/custom/{name}",
         access: Access::Scope(Scope::PricesWrite),
-        summary: "Takes a model out of the catalogue. Its tasks end as they began.",
+        summary: "Removes a model from the catalogue. Its unfinished tasks run to their end.",
         query: &[SOURCE],
         body: None,
         returns: Returns::Nothing,

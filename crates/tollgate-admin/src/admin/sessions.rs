@@ -55,7 +55,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/session/fresh",
         access: Access::Any,
-        summary: "Enters the password again: for five minutes money and secrets may be touched.",
+        summary: "Confirms the password: for five minutes the session may change money and secrets.",
         query: &[],
         body: Some("password"),
         returns: Returns::Object("me", 200),

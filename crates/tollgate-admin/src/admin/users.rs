@@ -29,7 +29,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/users",
         access: Access::Scope(Scope::UsersWrite),
-        summary: "Creates a user. Money comes by credits.",
+        summary: "Creates a user. Credits change its balance.",
         query: &[],
         body: Some("new_user"),
         returns: Returns::Object("user", 201),

@@ -96,7 +96,7 @@ fn post(chat: &ChatPath) -> Value {
     let mut responses = json!({ "200": done });
     for status in [400, 401, 402, 403, 404, 413, 429, 502, 503, 504] {
         responses[status.to_string()] = answer(
-            "An error, in the words of the format",
+            "An error, in the format's own envelope",
             &json!({ "type": "object" }),
         );
     }

@@ -126,7 +126,7 @@ fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
         "tags": [tag],
         "operationId": id,
         "summary": summary,
-        "description": "Answers at once with a task id; read the result with `GET /v1/tasks/{task_id}`. The `model` decides which fields there are.",
+        "description": "Returns a task id at once; read the result with `GET /v1/tasks/{task_id}`. The `model` decides which fields there are.",
         "parameters": [
             {
                 "name": "Idempotency-Key", "in": "header", "required": false,
@@ -199,7 +199,7 @@ fn quote() -> Value {
     json!({
         "tags": ["Account"],
         "operationId": "createQuote",
-        "summary": "What a request would be held for; moves nothing",
+        "summary": "What a request would be held for; nothing is held or charged",
         "description": "Errors of `request` are those of its endpoint, in that endpoint's own form.",
         "requestBody": {
             "required": true,

@@ -55,7 +55,7 @@ fn check_listener(
             Err(e) => vec![Finding::fail(
                 CHECK,
                 e,
-                "mend the file: PEM, the certificate first, readable by the gateway's user",
+                "correct the file: PEM, the certificate first, readable by the gateway's user",
             )],
         };
     }

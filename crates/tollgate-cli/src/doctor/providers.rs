@@ -37,7 +37,7 @@ pub(super) async fn check_channels(
             None => Finding::ok("channel", format!("{name} needs no network")),
             Some(Ok(Reached { status: 500.., .. })) => Finding::warn(
                 "channel",
-                format!("{name} answers with a server error"),
+                format!("{name} returns a server error"),
                 "look at the provider's status page",
             ),
             Some(Ok(reached)) => {

@@ -151,7 +151,7 @@ async fn prices_are_reloaded(backend: Backend) {
     let gateway = Setup::new(backend).config(&price("1")).start().await;
     let client = gateway.funded_client("100").await;
     let early = client.submit(&images("[[sandbox:delay=700]]", 1)).await;
-    let words = "channels and prices were read again";
+    let words = "channels and prices were reloaded";
     gateway.reload(&price("3"), words).await;
     let one = images("a mill", 1);
     assert_eq!(client.generate(&one).await["cost"], 3.0);
@@ -159,7 +159,7 @@ async fn prices_are_reloaded(backend: Backend) {
     assert_eq!(record["cost"], 1.0, "frozen at the submission");
     // An invalid file changes nothing.
     let invalid = price("5").replace("per_image", "per_picture");
-    let words = "the configuration was not taken";
+    let words = "the configuration was not applied";
     gateway.reload(&invalid, words).await;
     assert!(gateway.log().contains("per_picture"));
     assert_eq!(client.generate(&one).await["cost"], 3.0);

@@ -64,7 +64,7 @@ async fn tasks_without_a_channel_end_in_time(backend: Backend) {
     let running = client.submit(&image("[[sandbox:hang]]")).await;
     client.wait_for_start(&running).await;
     let waiting = client.submit(&image("a mill")).await;
-    let words = "channels and prices were read again";
+    let words = "channels and prices were reloaded";
     gateway
         .reload(&config("seedream-like-nothing"), words)
         .await;

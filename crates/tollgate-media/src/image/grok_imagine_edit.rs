@@ -12,7 +12,7 @@ use crate::response::STANDARD;
 pub(super) static FAMILY: Family = Family {
     name: "grok-imagine-edit",
     title: "Grok Imagine edits",
-    about: "Edits an image as the prompt says. The results have the ratio of the table that is nearest to that of the image.",
+    about: "Edits an image as the prompt describes. The results have the ratio of the table that is nearest to that of the image.",
     models: &["grok-imagine-1.0-edit-partner"],
     one_model: false,
     endpoint: Endpoint::ImageEdits,

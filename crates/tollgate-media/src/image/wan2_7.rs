@@ -64,7 +64,7 @@ pub(super) static FAMILY: Family = Family {
             "n",
             1,
             12,
-            "How many images to make: at most 4, or 12 with `enable_sequential`.",
+            "Number of images to generate: at most 4, or 12 with `enable_sequential`.",
         )
         .default_to(DefaultValue::Int(1)),
         Field::size(

@@ -60,7 +60,7 @@ pub(crate) fn parse_data_uri(
     let (metadata, bytes) = decode(limits, field, data)?;
     if metadata.format != format {
         return Err(invalid(format!(
-            "says {}, but its bytes are {}",
+            "declares {}, but its bytes are {}",
             format.media_type(),
             metadata.format.media_type()
         )));

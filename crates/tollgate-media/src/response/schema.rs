@@ -35,7 +35,7 @@ pub(super) fn with_charge_and_adjustments(mut record: Value, data: &RecordData<'
 
 /// The JSON Schema of the amount refunded.
 pub(super) fn refunded_schema() -> Value {
-    json!({ "type": "number", "description": "What was given back of `cost`; absent if nothing was." })
+    json!({ "type": "number", "description": "The part of `cost` that was refunded; absent if nothing was." })
 }
 
 /// The JSON Schema of a list of adjustments.

@@ -44,7 +44,7 @@ fn write_sizes(page: &mut String, sizes: &FrameSizes) {
         let cells: Vec<String> = row.pixels.iter().map(|(w, h)| format!("{w}x{h}")).collect();
         let _ = writeln!(page, "| `{}` | {} |", row.ratio, cells.join(" | "));
     }
-    page.push_str("\n- `size` is a pixel size from the table, or one with the ratio of a row and as many lines as the tier says (1280x720 is 16:9 at 720p). It must agree with `aspect_ratio` and `resolution` if those are sent.\n");
+    page.push_str("\n- `size` is a pixel size from the table, or one with the ratio of a row and as many lines as the tier has (1280x720 is 16:9 at 720p). It must agree with `aspect_ratio` and `resolution` if those are sent.\n");
     let _ = match sizes.follow {
         FollowFirstFrame::Never => writeln!(page, "- Default ratio: `{}`.", sizes.default_ratio),
         FollowFirstFrame::ByDefault | FollowFirstFrame::ByValue(_) => writeln!(

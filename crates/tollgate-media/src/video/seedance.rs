@@ -12,7 +12,7 @@ pub(super) const PROMPT: Field = Field::text(
     "The prompt: content, motion, camera and style. Required without an image.",
 );
 pub(super) const SIZE: Field = Field::size(
-    "A pixel size from the table, or one with a ratio of the table and as many lines as the tier says.",
+    "A pixel size from the table, or one with a ratio of the table and as many lines as the tier has.",
 );
 pub(super) const RATIO: Field = Field::ratio(
     "aspect_ratio",
@@ -21,7 +21,7 @@ pub(super) const RATIO: Field = Field::ratio(
 pub(super) const RESOLUTION: Field = Field::resolution("The resolution tier.");
 
 pub(super) const GENERATE_AUDIO: Field =
-    Field::flag("generate_audio", "Whether the video has sound.")
+    Field::flag("generate_audio", "Whether the video has audio.")
         .default_to(DefaultValue::Flag(true));
 pub(super) const RETURN_LAST_FRAME: Field = Field::flag(
     "return_last_frame",

@@ -49,7 +49,7 @@ const METADATA: &[Field] = &[
     ),
     Field::flag(
         "generateAudio",
-        "Whether the video has sound, if the channel supports the choice.",
+        "Whether the video has audio, if the channel supports the choice.",
     )
     .default_to(DefaultValue::Flag(true)),
 ];

@@ -241,7 +241,7 @@ fn failure_error(failure: FailureMode) -> ProviderError {
     match failure {
         FailureMode::Moderated => upstream_error(
             400,
-            "prompt rejected by safety review, as it asks the sandbox for ([[sandbox:moderated]])"
+            "prompt rejected by safety review, as the directive requests ([[sandbox:moderated]])"
                 .to_owned(),
         ),
         // Without a status, the message counts as the gateway's own and is sent to clients.

@@ -59,7 +59,7 @@ impl AnswerBudget {
             let length = all.len() + chunk.len();
             if length > MAX_ANSWER {
                 let message = format!(
-                    "the upstream's answer is larger than {} MB",
+                    "the upstream's response is larger than {} MB",
                     MAX_ANSWER / MIB
                 );
                 return Err(ProviderError::new(UpstreamErrorKind::TooLarge, message));
@@ -96,7 +96,7 @@ impl AnswerBudget {
             Arc::clone(&self.0).acquire_many_owned(missing),
         );
         let Ok(Ok(acquired)) = acquired.await else {
-            let message = "too many large answers at once: try again shortly";
+            let message = "too many large responses at once: try again shortly";
             return Err(ProviderError::new(UpstreamErrorKind::Interrupted, message));
         };
         match memory {

@@ -150,7 +150,7 @@ impl ChatErrorResponse {
             UpstreamErrorKind::RateLimited => (ErrorKind::RateLimit, message),
             UpstreamErrorKind::TimedOut => (
                 ErrorKind::GatewayTimeout,
-                "the upstream did not answer in time; nothing was charged".to_owned(),
+                "the upstream did not respond in time; nothing was charged".to_owned(),
             ),
             _ => (ErrorKind::BadGateway, message),
         };

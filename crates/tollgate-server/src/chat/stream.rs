@@ -295,7 +295,7 @@ pub fn malformed_response(channel: &Channel, error: MalformedResponse) -> Provid
         MalformedResponse::Upstream(error) => ProviderError::from_upstream(channel, None, error),
         other => {
             tracing::warn!(channel = channel.name, error = %other, "an upstream's response is malformed");
-            let message = "the upstream's answer broke off or was malformed";
+            let message = "the upstream's response broke off or was malformed";
             ProviderError::new(UpstreamErrorKind::Unavailable, message)
         }
     }

@@ -46,7 +46,7 @@ impl StreamWatch {
             (self.progress, self.progress_at) = (progress, now);
         }
         if delivered.text_bytes > self.max_bytes {
-            let message = "the upstream's answer is far longer than the request allows";
+            let message = "the upstream's response is far longer than the request allows";
             return Err(ProviderError::new(UpstreamErrorKind::TooLarge, message));
         }
         let silence = now.saturating_duration_since(self.progress_at);

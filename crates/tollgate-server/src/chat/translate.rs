@@ -227,7 +227,7 @@ impl Conversation {
     ) -> Result<(), ChatErrorResponse> {
         match self.options.uncounted(format.name(), channel) {
             Some(found) => {
-                let why = "has a price for each call, but this model's provider does not say how many calls it made";
+                let why = "has a price for each call, but this model's provider does not report how many calls it made";
                 Err(InvalidRequest::new(&found.field, why).into())
             }
             None => Ok(()),

@@ -102,7 +102,7 @@ impl ConfigSync {
             let names = next.shadowed.join(", ");
             tracing::warn!(
                 names,
-                "the configuration file has these too: what the database says of them is not used"
+                "the configuration file has these too: the database's version of them is not used"
             );
         }
         if next.errors != previous.errors && !next.errors.is_empty() {

@@ -121,7 +121,7 @@ impl Peers {
             }
             match self.report().await {
                 Ok(()) => (reported, reported_at) = (now, Instant::now()),
-                Err(e) => tracing::warn!(error = %e, "cannot write down what this node is"),
+                Err(e) => tracing::warn!(error = %e, "cannot record this node"),
             }
         }
     }

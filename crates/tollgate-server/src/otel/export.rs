@@ -124,7 +124,7 @@ impl Exporter {
                     tracing::warn!(
                         error,
                         spans = count,
-                        "the collector took no spans: they are dropped"
+                        "the collector accepted no spans: they are dropped"
                     );
                     self.metrics.spans_dropped(count);
                 }

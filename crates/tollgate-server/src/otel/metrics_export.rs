@@ -77,7 +77,7 @@ impl MetricsExporter {
                 Err(error) => {
                     tracing::warn!(
                         error = error.message,
-                        "the collector took no metrics: the next message has their counts too"
+                        "the collector accepted no metrics: the next message has their counts too"
                     );
                     let requested_pause = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
                     // At least a second, even if the collector requests less.
@@ -94,7 +94,7 @@ impl MetricsExporter {
             Ok(Err(error)) => {
                 tracing::warn!(
                     error = error.message,
-                    "the collector took no metrics at the end"
+                    "the collector accepted no metrics at the end"
                 );
             }
             Err(_) => tracing::warn!("the last metrics could not be sent in time"),

@@ -27,7 +27,7 @@ pub async fn unknown_path(uri: Uri, request_id: Extension<RequestId>) -> Respons
 
 /// 405; the router adds `allow`.
 pub async fn method_not_allowed(uri: Uri, request_id: Extension<RequestId>) -> Response {
-    let message = "this path does not take that method: see the `allow` header";
+    let message = "this path does not support that method: see the `allow` header";
     if is_admin_path(uri.path()) {
         let status = StatusCode::METHOD_NOT_ALLOWED;
         let error = AdminError::new(status, "method_not_allowed", message);

@@ -31,7 +31,7 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
             .map_err(|e| e.to_string())
     };
     let storage = async { app.files.check_writable().await.map_err(|e| e.to_string()) };
-    let too_late = |_| "no answer in time".to_owned();
+    let too_late = |_| "no response in time".to_owned();
     let (database, storage) = tokio::join!(
         tokio::time::timeout(READY_TIMEOUT, database),
         tokio::time::timeout(READY_TIMEOUT, storage),

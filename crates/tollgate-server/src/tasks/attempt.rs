@@ -201,7 +201,7 @@ impl ProviderCall<'_> {
     /// Starts images, a video or speech.
     pub(super) async fn start(&self) -> Result<Started, ProviderError> {
         let unsupported = || {
-            let message = "the channel does not make results of this kind any more";
+            let message = "the channel no longer generates results of this kind";
             ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message)
         };
         let (leased, permit) = (&self.run.leased, &self.attempt.permit);

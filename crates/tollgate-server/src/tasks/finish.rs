@@ -117,7 +117,8 @@ pub(super) fn end_attempt(
             finish("invalid_request", message.into_owned(), "rejected")
         }
         Some(UpstreamErrorKind::OutcomeUnknown) => {
-            let message = "the upstream's answer was lost; the request was not repeated".to_owned();
+            let message =
+                "the upstream's response was lost; the request was not repeated".to_owned();
             finish("unknown_outcome", message, "unknown")
         }
         Some(

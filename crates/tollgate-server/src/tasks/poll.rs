@@ -188,7 +188,7 @@ impl PollCall<'_> {
         let task = &self.run.leased.task;
         let model = self.permit.open.channel.model(&task.model);
         let model = model.ok_or_else(|| {
-            let message = "the channel does not have the task's model any more";
+            let message = "the channel no longer serves the task's model";
             ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message)
         })?;
         let call = QueueCall {
@@ -237,7 +237,7 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
         tracing::warn!(
             task = run.leased.task.id,
             channel = open.channel,
-            "a task's channel is not configured any more"
+            "a task's channel is no longer configured"
         );
         return Resumed::End(TurnEnd::Postpone(MISSING_CHANNEL_PAUSE));
     };

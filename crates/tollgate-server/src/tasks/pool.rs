@@ -208,7 +208,7 @@ impl WorkerPool {
             }
             Err(_) => {
                 tracing::error!(
-                    "the database does not take unfinished tasks back; their leases will run out"
+                    "the database did not accept unfinished tasks back; their leases will run out"
                 );
             }
         }

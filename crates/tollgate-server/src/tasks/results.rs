@@ -77,7 +77,7 @@ pub struct RejectResults;
 #[async_trait]
 impl ResultSink for RejectResults {
     async fn deliver(&self, _: ResultData) -> Result<(), ProviderError> {
-        let message = "results are not wanted any more";
+        let message = "the results are no longer needed";
         Err(ProviderError::new(UpstreamErrorKind::Interrupted, message))
     }
 

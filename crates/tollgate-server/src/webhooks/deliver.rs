@@ -202,7 +202,7 @@ impl WebhookSender {
     async fn post(&self, webhook: &DueWebhook, now: Millis) -> Result<u16, String> {
         let internal = |e: &dyn std::fmt::Display| {
             tracing::warn!(task = webhook.task_id, error = %e, "cannot build a webhook");
-            "the gateway could not make the callback".to_owned()
+            "the gateway could not send the webhook".to_owned()
         };
         let task = self.parts.store.task(&webhook.task_id).await;
         let task = task.map_err(|e| internal(&e))?;

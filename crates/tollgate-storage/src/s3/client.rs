@@ -239,7 +239,7 @@ pub(super) fn content_length(operation: &'static str, headers: &HeaderMap) -> Re
     let length = length.and_then(|value| value.to_str().ok()?.parse().ok());
     length.ok_or_else(|| S3Error::Mismatch {
         operation,
-        what: "the answer does not say how long the object is".to_owned(),
+        what: "the response does not state the object's length".to_owned(),
     })
 }
 

@@ -107,7 +107,7 @@ impl ObjectReader {
                     return Ok(Some(chunk));
                 }
                 Ok(None) => mismatch(format!(
-                    "the answer ended {} bytes early",
+                    "the response ended {} bytes early",
                     self.end - self.next
                 )),
                 Err(source) => S3Error::Connection {
@@ -163,7 +163,7 @@ async fn get_range(
         StatusCode::PARTIAL_CONTENT => check_content_range(response.headers(), first, last, bytes)?,
         StatusCode::OK if is_all => {}
         status => {
-            let what = format!("the answer to a range has status {}", status.as_u16());
+            let what = format!("the response to a range has status {}", status.as_u16());
             return Err(mismatch(what));
         }
     }
@@ -182,7 +182,7 @@ fn check_content_range(
         Some(range) if range == expected => Ok(()),
         other => {
             let other = other.unwrap_or("nothing");
-            let what = format!("the answer holds {other}, not {expected}");
+            let what = format!("the response holds {other}, not {expected}");
             Err(mismatch(what))
         }
     }

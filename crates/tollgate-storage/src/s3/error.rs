@@ -76,7 +76,9 @@ impl From<S3Error> for io::Error {
 fn connection_failure(error: &EgressError) -> String {
     match error {
         EgressError::Connect => "no connection could be made".to_owned(),
-        EgressError::TimedOut(time) => format!("no complete answer came within {}", seconds(time)),
+        EgressError::TimedOut(time) => {
+            format!("no complete response came within {}", seconds(time))
+        }
         EgressError::Broken => "the connection broke off".to_owned(),
         error => error.to_string(),
     }

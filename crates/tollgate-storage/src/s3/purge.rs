@@ -68,7 +68,7 @@ async fn list_keys(
     let text = client.send_for_text(OPERATION, request).await?;
     let listing = ListObjectsV2::parse_response(&text).map_err(|e| S3Error::Mismatch {
         operation: OPERATION,
-        what: format!("the answer is not understood: {e}"),
+        what: format!("the response cannot be parsed: {e}"),
     })?;
     Ok(listing
         .contents

@@ -208,7 +208,7 @@ impl MultipartUpload {
             let created = CreateMultipartUpload::parse_response(&text);
             created.map_err(|e| S3Error::Mismatch {
                 operation: OPERATION,
-                what: format!("the answer is not understood: {e}"),
+                what: format!("the response cannot be parsed: {e}"),
             })
         };
         Ok(Self {
@@ -240,7 +240,7 @@ impl MultipartUpload {
                 false => Ok(tag),
                 true => Err(S3Error::Mismatch {
                     operation: OPERATION,
-                    what: "the answer has no ETag".to_owned(),
+                    what: "the response has no ETag".to_owned(),
                 }),
             }
         })

@@ -156,7 +156,7 @@ impl Store {
     /// The database's time: on PostgreSQL that of the server, which all nodes share.
     pub async fn database_now(&self) -> Result<Millis, StoreError> {
         let now = self.first(&DATABASE_NOW, &[], |row| row.int(0)).await?;
-        now.ok_or_else(|| StoreError::Broken("the database tells no time".to_owned()))
+        now.ok_or_else(|| StoreError::Broken("the database returned no time".to_owned()))
     }
 
     /// When this node can claim the next waiting task; `None` if none is waiting. The ends of leases are not included: claims search for leases that

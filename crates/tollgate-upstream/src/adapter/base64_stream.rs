@@ -167,14 +167,14 @@ impl Base64Stream {
 fn too_large() -> ProviderError {
     ProviderError::new(
         UpstreamErrorKind::Failed,
-        "the upstream's answer is too large",
+        "the upstream's response is too large",
     )
 }
 
 fn malformed(how: &str) -> ProviderError {
     ProviderError::new(
         UpstreamErrorKind::Unavailable,
-        format!("the upstream's answer {how}"),
+        format!("the upstream's response {how}"),
     )
 }
 

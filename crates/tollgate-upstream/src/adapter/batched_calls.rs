@@ -77,7 +77,7 @@ fn combine_outcomes(
     Err(most_decisive(failures).unwrap_or_else(|| {
         ProviderError::new(
             UpstreamErrorKind::Unavailable,
-            "the upstream's answer holds no result",
+            "the upstream's response has no result",
         )
     }))
 }

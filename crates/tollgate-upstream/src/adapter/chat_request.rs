@@ -161,15 +161,15 @@ impl From<&EgressError> for ProviderError {
             ),
             EgressError::TimedOut(_) => (
                 UpstreamErrorKind::TimedOut,
-                "the upstream did not answer in time",
+                "the upstream did not respond in time",
             ),
             EgressError::TooLarge { .. } => (
                 UpstreamErrorKind::TooLarge,
-                "the upstream's answer is too large",
+                "the upstream's response is too large",
             ),
             _ => (
                 UpstreamErrorKind::Unavailable,
-                "the connection to the upstream broke off before the answer was complete",
+                "the connection to the upstream broke off before the response was complete",
             ),
         };
         Self::new(kind, message)

@@ -250,7 +250,7 @@ impl ProviderClient {
     pub(crate) fn task_error(&self, kind: UpstreamErrorKind, message: &str) -> ProviderError {
         let message = self.redact(message);
         if message.is_empty() {
-            return ProviderError::new(kind, "the upstream failed without saying why");
+            return ProviderError::new(kind, "the upstream failed without an error message");
         }
         ProviderError::new(kind, message)
     }
@@ -319,16 +319,16 @@ pub(crate) fn transport_error(error: &EgressError, creates: bool) -> ProviderErr
     let (kind, message) = match error {
         _ if creates && error.may_have_been_sent() => (
             OutcomeUnknown,
-            "the connection to the upstream was lost before its answer was complete",
+            "the connection to the upstream was lost before its response was complete",
         ),
         EgressError::Connect | EgressError::Unresolved | EgressError::InvalidUrl(_) => {
             (Unavailable, "no connection could be made to the upstream")
         }
-        EgressError::TimedOut(_) => (Unavailable, "the upstream did not answer in time"),
-        EgressError::TooLarge { .. } => (Unavailable, "the upstream's answer is too large"),
+        EgressError::TimedOut(_) => (Unavailable, "the upstream did not respond in time"),
+        EgressError::TooLarge { .. } => (Unavailable, "the upstream's response is too large"),
         _ => (
             Unavailable,
-            "the connection to the upstream broke off before the answer was complete",
+            "the connection to the upstream broke off before the response was complete",
         ),
     };
     ProviderError::new(kind, message)

@@ -36,7 +36,7 @@ pub(crate) fn poll_error(error: ProviderError) -> Result<Polled, ProviderError> 
 /// may have created a job; any other success is a proxy's page, and nothing was created.
 pub(crate) fn missing_job_id_error(response: &HttpResponse, error: ProviderError) -> ProviderError {
     if response.begins_as_json() && error.kind == UpstreamErrorKind::Unavailable {
-        let message = "the upstream's answer names no task, although it may have made one";
+        let message = "the upstream's response names no task, although it may have created one";
         return ProviderError {
             status: error.status,
             ..ProviderError::new(UpstreamErrorKind::OutcomeUnknown, message)
@@ -125,7 +125,7 @@ pub(crate) fn unexpected_response(response: &HttpResponse) -> ProviderError {
         status: Some(response.status.as_u16()),
         ..ProviderError::new(
             UpstreamErrorKind::Unavailable,
-            "the upstream's answer is not of the kind asked for",
+            "the upstream's response is not of the requested type",
         )
     }
 }

@@ -6,7 +6,7 @@ type Field = (&'static str, &'static str);
 
 const PROMPT: Field = (
     "prompt",
-    "`prompt`; of a group that names no number, with a sentence that does",
+    "`prompt`; in group mode, if the prompt names no number of images, with a sentence that names it",
 );
 const SIZE: Field = ("size", "`size` in pixels, with `resolution`");
 const RESOLUTION: Field = ("resolution", "`size` in pixels");

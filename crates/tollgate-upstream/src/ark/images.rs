@@ -114,7 +114,7 @@ impl Ark {
             Some(Ok(bytes)) => Ok(ResultData::Bytes(bytes.into())),
             _ => Err(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream's answer holds neither an image nor a reason",
+                "the upstream's response has neither an image nor an error message",
             )),
         }
     }

@@ -183,7 +183,7 @@ impl Ark {
         errors::embedded_error(&self.client, &json["error"]).unwrap_or_else(|| {
             ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream's task ended without a video and without a reason",
+                "the upstream's task ended without a video and without an error message",
             )
         })
     }
@@ -226,7 +226,7 @@ fn body(
         Generation::One | Generation::OneAndHalf => {
             let (text, flags) = prompt::without_flags(&job.prompt);
             if !flags.is_empty() {
-                let why = "the provider would read these words as parameters";
+                let why = "the provider would read this text as parameters";
                 changes.drop_field("prompt", flags.join(" "), why);
             }
             text
@@ -282,7 +282,7 @@ fn resolution(job: &VideoJob, model: &str) -> Result<Option<String>, ProviderErr
     let is_lite_of_references = model.contains("-lite-") && has_references;
     let is_fast = model.contains("seedance-2-0-fast");
     if requested == "1080p" && (is_lite_of_references || is_fast) {
-        let message = format!("the channel's {model} makes no 1080p of this");
+        let message = format!("the channel's {model} does not generate this in 1080p");
         return Err(ProviderError::new(
             UpstreamErrorKind::UnsupportedByChannel,
             message,

@@ -11,7 +11,7 @@ pub(super) fn task_error(client: &ProviderClient, output: &Value) -> ProviderErr
     let message = client.redact(output["message"].as_str().unwrap_or_default());
     let kind = classify_code(code).unwrap_or(UpstreamErrorKind::Failed);
     match message.as_str() {
-        "" => ProviderError::new(kind, "the upstream's task failed without a reason"),
+        "" => ProviderError::new(kind, "the upstream's task failed without an error message"),
         _ => ProviderError::new(kind, message),
     }
 }

@@ -13,14 +13,14 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
         ("n", "`parameters.n`, always"),
         (
             "size",
-            "`parameters.size`: `W*H`, or the tier where the image follows the last reference",
+            "`parameters.size`: `W*H`, or the tier if the size follows the last reference image",
         ),
         ("thinking_mode", "`parameters.thinking_mode`"),
         ("enable_sequential", "`parameters.enable_sequential`"),
         ("seed", "`parameters.seed`"),
         (
             "negative_prompt",
-            "`parameters.negative_prompt`; left out where the model refuses it",
+            "`parameters.negative_prompt`; left out if the model rejects it",
         ),
         ("watermark", "`parameters.watermark`"),
         ("bbox_list", "`parameters.bbox_list`"),

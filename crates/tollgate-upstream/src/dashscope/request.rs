@@ -82,7 +82,7 @@ pub(super) fn adjustments(job: &ImageJob, upstream: &str, negative: bool) -> Adj
     let mut changes =
         Adjustments::for_unsupported_fields(job, &[UNCHANGED_FIELDS, supported].concat());
     if let Some((pixels, legal)) = fitted(job, upstream) {
-        let why = "the provider does not make this size: the nearest that it makes";
+        let why = "the provider does not support this size: the nearest that it supports";
         changes.replace_value("size", pixels.to_string(), legal.to_string(), why);
     }
     changes
@@ -97,7 +97,7 @@ pub(super) fn check_supported(call: &ImageCall<'_>) -> Result<(), ProviderError>
         ))
     };
     if call.mask.is_some() {
-        return unsupported("this channel's models take no mask".to_owned());
+        return unsupported("this channel's models accept no mask".to_owned());
     }
     let most = if is_group(call.job) {
         MAX_IN_GROUP
@@ -106,7 +106,7 @@ pub(super) fn check_supported(call: &ImageCall<'_>) -> Result<(), ProviderError>
     };
     if call.job.n > most {
         return unsupported(format!(
-            "this channel makes at most {most} images at a time, {} were asked for",
+            "this channel generates at most {most} images at a time, {} were requested",
             call.job.n
         ));
     }

@@ -52,9 +52,9 @@ pub(super) fn parse_task(
         "SUCCEEDED" => Task::Completed(links(output)),
         "FAILED" => Task::Failed(task_error(client, output)),
         "CANCELED" => Task::Failed(failed("the upstream's task was cancelled")),
-        "UNKNOWN" => Task::Failed(failed("the upstream does not know the task any more")),
+        "UNKNOWN" => Task::Failed(failed("the upstream no longer has the task")),
         other => {
-            tracing::warn!(status = other, "a task's state that is not documented");
+            tracing::warn!(status = other, "an undocumented task status");
             Task::Open
         }
     })

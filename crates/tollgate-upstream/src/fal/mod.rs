@@ -107,7 +107,7 @@ impl MappedQueue for Fal {
 
     fn result(&self, output: &Value, index: usize, url: &str) -> Result<Link, ProviderError> {
         if response::is_blacked_out(output, index) {
-            let message = "the upstream's safety checker refused this result";
+            let message = "the upstream's safety checker rejected this result";
             return Err(ProviderError::new(UpstreamErrorKind::Moderated, message));
         }
         Ok(self.client.link(&self.base, url, HeaderMap::new()))

@@ -72,7 +72,7 @@ pub(super) fn parse_status(
         ("COMPLETED", None) => None,
         ("IN_QUEUE" | "IN_PROGRESS", _) => Some(JobState::Pending),
         (other, _) => {
-            tracing::warn!(status = other, "a request's state that is not documented");
+            tracing::warn!(status = other, "an undocumented request status");
             Some(JobState::Pending)
         }
     })

@@ -47,7 +47,7 @@ impl Access {
             let account = self.account(key).ok_or_else(|| {
                 ProviderError::new(
                     UpstreamErrorKind::KeyRejected,
-                    "the channel's key is no service account's key file",
+                    "the channel's key is not a service account's key file",
                 )
             })?;
             return Ok(Some((AUTHORIZATION, account.bearer(client).await?)));

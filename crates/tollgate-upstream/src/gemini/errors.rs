@@ -51,7 +51,7 @@ pub(super) fn operation_error(client: &ProviderClient, error: &Value) -> Provide
         _ => Failed,
     };
     let message = client.redact(message);
-    let without_reason = "the upstream's task failed without a reason";
+    let without_reason = "the upstream's task failed without an error message";
     ProviderError::new(
         kind,
         if message.is_empty() {

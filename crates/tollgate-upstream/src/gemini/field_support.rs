@@ -62,8 +62,8 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[
                 "size",
                 "`parameters.aspectRatio`, or `imageConfig.aspectRatio`",
             ),
-            ("image", "not supported: rejected before"),
-            ("image_urls", "not supported: rejected before"),
+            ("image", "not supported: rejected at submission"),
+            ("image_urls", "not supported: rejected at submission"),
         ],
     ),
     gemini(

@@ -32,7 +32,7 @@ impl Gemini {
         if !call.references.is_empty() {
             return Err(ProviderError::new(
                 UpstreamErrorKind::UnsupportedByChannel,
-                "Imagen makes images from text alone",
+                "Imagen generates images from text only",
             ));
         }
         let request = HttpRequest::post(self.method(model, "predict"), &body(call))
@@ -73,7 +73,7 @@ impl Gemini {
             .iter()
             .filter_map(|prediction| prediction["raiFilteredReason"].as_str());
         let reason = reasons.next().map(|reason| self.client.redact(reason));
-        let reason = reason.unwrap_or_else(|| "the upstream's filter took the image".to_owned());
+        let reason = reason.unwrap_or_else(|| "the upstream's filter removed the image".to_owned());
         Err(ProviderError::new(UpstreamErrorKind::Moderated, reason))
     }
 }

@@ -166,8 +166,8 @@ fn missing_image_error(reason: &str, failed_attempts: u32) -> ProviderError {
     );
     let (kind, what) = match failed_attempts {
         _ if is_moderated => (UpstreamErrorKind::Moderated, "rejected the image"),
-        0 => (UpstreamErrorKind::Unavailable, "made no image"),
-        _ => (UpstreamErrorKind::Failed, "made no image"),
+        0 => (UpstreamErrorKind::Unavailable, "generated no image"),
+        _ => (UpstreamErrorKind::Failed, "generated no image"),
     };
     ProviderError::new(kind, format!("the upstream {what} ({reason})"))
 }

@@ -100,7 +100,7 @@ fn agent_platform(channel: &Channel, base_url: Option<&str>) -> Result<String, S
         (None, location) => format!("https://{location}-aiplatform.googleapis.com"),
     };
     let base = format!("{host}/{version}/projects/{project}/locations/{location}{PUBLISHER}");
-    Url::parse(&base).map_err(|_| "project and location make no valid address".to_owned())?;
+    Url::parse(&base).map_err(|_| "project and location do not form a valid address".to_owned())?;
     Ok(base)
 }
 

@@ -69,14 +69,14 @@ impl Account {
     /// A sentence that states what is invalid, without any part of the key.
     pub(super) fn parse(key: &Secret) -> Result<Self, String> {
         let document: Value = serde_json::from_str(key.expose())
-            .map_err(|_| "the key begins with { but is no JSON".to_owned())?;
+            .map_err(|_| "the key begins with { but is not JSON".to_owned())?;
         let text = |name: &str| document.get(name).and_then(Value::as_str);
         let needed = |name: &str| {
             text(name).ok_or_else(|| {
-                format!("the key is no service account's key file: `{name}` is missing")
+                format!("the key is not a service account's key file: `{name}` is missing")
             })
         };
-        let unusable = || "the key file's `private_key` is no RSA key in PKCS #8".to_owned();
+        let unusable = || "the key file's `private_key` is not an RSA key in PKCS #8".to_owned();
         let pem = needed("private_key")?;
         let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).map_err(|_| unusable())?;
         let signer = RsaKeyPair::from_pkcs8(der.secret_pkcs8_der()).map_err(|_| unusable())?;
@@ -138,7 +138,7 @@ impl Account {
         let text = json["access_token"].as_str().ok_or_else(|| {
             ProviderError::new(
                 UpstreamErrorKind::Unavailable,
-                "the upstream's token service gave no token",
+                "the upstream's token service returned no token",
             )
         })?;
         let header = adapter::secret_value("Bearer ", &Secret::new(text));

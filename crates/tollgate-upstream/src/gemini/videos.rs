@@ -155,7 +155,7 @@ impl Gemini {
         let is_filtered = output["raiMediaFilteredCount"].as_u64().unwrap_or(0) > 0;
         if is_filtered || !reasons.is_empty() {
             let reasons = self.client.redact(&reasons);
-            let silent = "the upstream's filter took the video";
+            let silent = "the upstream's filter removed the video";
             return ProviderError::new(
                 UpstreamErrorKind::Moderated,
                 if reasons.is_empty() { silent } else { &reasons },
@@ -163,7 +163,7 @@ impl Gemini {
         }
         ProviderError::new(
             UpstreamErrorKind::Failed,
-            "the upstream's task ended without a video and without a reason",
+            "the upstream's task ended without a video and without an error message",
         )
     }
 }
@@ -219,7 +219,7 @@ fn body(
     );
     let requested = job.person_generation.as_deref();
     let used = requested.map(|requested| allowed_people(requested, surface, !images.is_empty()));
-    let why = "beside a first frame the provider allows no more";
+    let why = "with a first frame the provider allows no other value";
     changes.replace_value("person_generation", requested, used, why);
     set("personGeneration", used.map(Value::from));
     if surface == Surface::AgentPlatform {

@@ -72,7 +72,7 @@ impl Kling {
         let is_early_or_late = errors::code(&response).is_some_and(|c| CLOCK_CODES.contains(&c));
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
         if is_early_or_late && is_signed && self.signer.set_clock(&response.headers) {
-            tracing::warn!("this machine's clock differs from the upstream's: look at it");
+            tracing::warn!("this machine's clock differs from the upstream's: check it");
             return self.client.send(authorized()?).await;
         }
         Ok(response)

@@ -18,7 +18,7 @@ pub(crate) static FIELD_SUPPORT: &[FieldSupport] = &[FieldSupport {
             "language",
             "`voice_language`; without one `zh` or `en` by the text's script",
         ),
-        ("instructions", "not supported: the provider takes none"),
+        ("instructions", "not supported: the provider accepts none"),
         (
             "external_task_id",
             "not supported: the gateway's own records have it",

@@ -38,7 +38,7 @@ impl SpeechProvider for Kling {
             biased;
             () = call.attempt.cancel.cancelled() => Err(ProviderError::new(
                 UpstreamErrorKind::Interrupted,
-                "the speech was told to stop",
+                "the speech was cancelled",
             )),
             done = self.generate(&call) => done.map(Started::Completed),
         }
@@ -67,7 +67,10 @@ impl Kling {
             _ => Some(self.joined(links)),
         };
         let result = result.ok_or_else(|| {
-            ProviderError::new(UpstreamErrorKind::Rejected, "the text has nothing to say")
+            ProviderError::new(
+                UpstreamErrorKind::Rejected,
+                "the text has no words to speak",
+            )
         })?;
         attempt.sink.deliver(result).await?;
         Ok(Completed::default())
@@ -82,7 +85,7 @@ impl Kling {
             .as_deref()
             .filter(|requested| !requested.eq_ignore_ascii_case(language))
         {
-            let why = "the provider knows languages, no regions";
+            let why = "the provider supports languages, not regions";
             changes.replace_value("language", requested, language, why);
         }
         let voice = match (&job.voice, language) {
@@ -93,7 +96,7 @@ impl Kling {
         let mut settings = json!({ "voice_id": voice, "voice_language": language });
         if let Some(speed) = job.speed {
             let used = nearest_speed(speed);
-            let why = "the provider's paces are 0.8 to 2.0, with one decimal: the nearest";
+            let why = "the provider's speeds are 0.8 to 2.0, with one decimal: the nearest";
             changes.replace_value("speed", speed, used, why);
             settings["voice_speed"] = used.into();
         }

@@ -16,7 +16,7 @@ impl State {
             "failed" => Self::Failed,
             "submitted" | "processing" => Self::Open,
             other => {
-                tracing::warn!(status = other, "a task's state that is not documented");
+                tracing::warn!(status = other, "an undocumented task status");
                 Self::Open
             }
         }

@@ -93,17 +93,15 @@ fn check_supported(
     let are_frames = job.image_use != Some(ImageUse::References);
     if images > 2 || !are_frames {
         return unsupported(format!(
-            "the channel's model takes a first and a last frame and no other images, {images} were given"
+            "the channel's model accepts a first and a last frame and no other images, got {images}"
         ));
     }
     if images == 2 && capabilities.last_frame == LastFrame::Never {
-        return unsupported(
-            "the channel's model takes a first frame only, 2 images were given".into(),
-        );
+        return unsupported("the channel's model accepts a first frame only, got 2 images".into());
     }
     if images == 0 && !capabilities.from_text {
         return unsupported(
-            "the channel's model makes videos from images only, none was given".into(),
+            "the channel's model generates videos from images only, got none".into(),
         );
     }
     Ok(())
@@ -117,11 +115,14 @@ fn sound(
 ) -> Option<bool> {
     let requested = job.generate_audio?;
     let (used, why) = match capabilities.sound {
-        Sound::Never => (false, "the provider's model makes no sound"),
-        Sound::Always => (true, "the provider's model makes no video without sound"),
+        Sound::Never => (false, "the provider's model generates no audio"),
+        Sound::Always => (
+            true,
+            "the provider's model generates no video without audio",
+        ),
         Sound::AtBest if has_last_frame && capabilities.last_frame == LastFrame::AtBest => (
             false,
-            "the provider's model makes no sound with a last frame",
+            "the provider's model generates no audio with a last frame",
         ),
         Sound::AtBest | Sound::Wanted => (requested, ""),
     };
@@ -150,15 +151,17 @@ fn tier(
     });
     let best = capabilities.tiers.len() - 1;
     let (at, why) = match request {
-        _ if has_last_frame && capabilities.last_frame == LastFrame::AtBest => {
-            (best, "the provider's model takes a last frame at this only")
-        }
-        _ if sound == Some(true) && capabilities.sound == Sound::AtBest => {
-            (best, "the provider's model makes sound at this only")
-        }
+        _ if has_last_frame && capabilities.last_frame == LastFrame::AtBest => (
+            best,
+            "the provider's model supports a last frame only with this value",
+        ),
+        _ if sound == Some(true) && capabilities.sound == Sound::AtBest => (
+            best,
+            "the provider's model generates audio only with this value",
+        ),
         request => (
             request.min(best),
-            "the provider's model does not make this: the nearest that it makes",
+            "the provider's model does not support this value: the nearest that it supports",
         ),
     };
     let tier = &capabilities.tiers[at];
@@ -180,11 +183,11 @@ fn seconds(
     let (lengths, why) = match capabilities.last_frame {
         LastFrame::InShortVideos if has_last_frame => (
             &[SHORT] as &[u32],
-            "the provider's model takes a last frame in videos of this length only",
+            "the provider's model supports a last frame only in videos of this length",
         ),
         _ => (
             capabilities.seconds,
-            "the provider's model does not make this length: the nearest that it makes",
+            "the provider's model does not support this length: the nearest that it supports",
         ),
     };
     let off = |seconds: &u32| seconds.abs_diff(job.seconds);

@@ -131,7 +131,7 @@ impl VideoProvider for Kling {
         let created = sent.map_err(or_outcome_unknown)?;
         // A task whose id is missing in the response can be found by the gateway's id.
         let missing_job_id_error = || {
-            let message = "the upstream's answer names no task";
+            let message = "the upstream's response names no task";
             ProviderError::new(UpstreamErrorKind::OutcomeUnknown, message)
         };
         let provider_job_id =
@@ -172,7 +172,7 @@ impl Queue for Kling {
         let Some(task) = task else {
             return Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream does not know the task any more",
+                "the upstream no longer has the task",
             )));
         };
         match task.state {

@@ -50,11 +50,11 @@ impl Mapping {
             }
             (Some(Value::Null), _) => {}
             (Some(near), _) => {
-                let why = "the nearest that the channel's model takes";
+                let why = "the nearest that the channel's model accepts";
                 adjustments.replace_value(field, requested, near, why);
             }
             (None, Some(always)) => {
-                let why = "the channel always asks for this";
+                let why = "the channel always sends this value";
                 adjustments.replace_value(field, requested, always.clone(), why);
             }
             (None, None) if is_set => {

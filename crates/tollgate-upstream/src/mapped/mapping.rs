@@ -89,8 +89,8 @@ impl Mapping {
             if files.len() > max {
                 let count = files.len();
                 let message = match max {
-                    0 => format!("the channel's model takes no `{source}`, {count} came"),
-                    _ => format!("the channel's model takes {max} of `{source}`, {count} came"),
+                    0 => format!("the channel's model accepts no `{source}`, got {count}"),
+                    _ => format!("the channel's model accepts {max} of `{source}`, got {count}"),
                 };
                 return Err(ProviderError::new(
                     UpstreamErrorKind::UnsupportedByChannel,

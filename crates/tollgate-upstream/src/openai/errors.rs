@@ -40,7 +40,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
         &body.message,
     );
     if response.status.is_success() && body.is_empty() {
-        error.message = "the upstream's answer is not what was asked for".into();
+        error.message = "the upstream's response is not of the requested type".into();
     }
     if let Some(id) = request_id(&response.headers) {
         error.message += &format!(" (the upstream's request {id})");

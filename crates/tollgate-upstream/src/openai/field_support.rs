@@ -24,7 +24,10 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
         family: "gpt-image-2",
         fields: &[
             PROMPT,
-            ("size", "`size` in pixels, the nearest that the model makes"),
+            (
+                "size",
+                "`size` in pixels, the nearest that the model supports",
+            ),
             ("resolution", "`size` in pixels"),
             QUALITY,
             BACKGROUND,
@@ -55,7 +58,10 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
         family: "gpt-image-2.5-async",
         fields: &[
             PROMPT,
-            ("size", "`size` in pixels, the nearest that the model makes"),
+            (
+                "size",
+                "`size` in pixels, the nearest that the model supports",
+            ),
             QUALITY,
         ],
     },
@@ -86,7 +92,7 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
             ("speed", "`speed`"),
             (
                 "language",
-                "not supported: the model hears it from the text",
+                "not supported: the model detects it from the text",
             ),
             ("instructions", "`instructions`; not supported by `tts-1`"),
             (

@@ -101,7 +101,7 @@ impl Images {
                 Ok(bytes) => ListedResult::Separate(ResultData::Bytes(bytes.into())),
                 Err(_) => ListedResult::Failed(ProviderError::new(
                     UpstreamErrorKind::Unavailable,
-                    "an image in the upstream's answer is no valid base64",
+                    "an image in the upstream's response is not valid base64",
                 )),
             };
         }

@@ -70,7 +70,7 @@ impl VideoProvider for Videos {
             _ => {
                 return Err(ProviderError::new(
                     UpstreamErrorKind::UnsupportedByChannel,
-                    "the upstream takes one reference image",
+                    "the upstream accepts one reference image",
                 ));
             }
         };
@@ -122,7 +122,7 @@ impl Queue for Videos {
             }
             Some("cancelled" | "expired") => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream has given the video up",
+                "the upstream reports that the video expired",
             ))),
             _ => poll_error(client.response_error(&response)),
         }

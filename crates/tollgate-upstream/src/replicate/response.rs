@@ -62,13 +62,10 @@ pub(super) fn parse_prediction(
         // A deadline passed while the prediction was queued: nothing was generated, nothing is charged.
         "aborted" => failed(
             UpstreamErrorKind::Unavailable,
-            "the upstream ended the task before it began",
+            "the upstream ended the task before it started",
         ),
         other => {
-            tracing::warn!(
-                status = other,
-                "a prediction's state that is not documented"
-            );
+            tracing::warn!(status = other, "an undocumented prediction status");
             JobState::Pending
         }
     })
@@ -88,7 +85,7 @@ fn task_error(client: &ProviderClient, error: &Value) -> ProviderError {
     };
     match client.redact(text) {
         text if text.is_empty() => {
-            ProviderError::new(kind, "the upstream's task failed without a reason")
+            ProviderError::new(kind, "the upstream's task failed without an error message")
         }
         text => ProviderError::new(kind, text),
     }

@@ -35,7 +35,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
         &body.message,
     );
     if response.status.is_success() && body.is_empty() {
-        error.message = "the upstream's answer is not what was asked for".into();
+        error.message = "the upstream's response is not of the requested type".into();
     }
     error
 }
@@ -48,7 +48,7 @@ pub(super) fn task_error(client: &ProviderClient, error: &Value) -> ProviderErro
 
 /// The error of a result that was generated but withheld.
 pub(super) fn withheld(what: &str) -> ProviderError {
-    let message = format!("the upstream's safety system refused the {what}");
+    let message = format!("the upstream's safety system rejected the {what}");
     ProviderError::new(UpstreamErrorKind::Moderated, message)
 }
 

@@ -5,7 +5,7 @@ use crate::provider::FieldSupport;
 const PROMPT: (&str, &str) = ("prompt", "`prompt`");
 const N: (&str, &str) = (
     "n",
-    "`n`; where the model makes fewer at once, in calls of 3",
+    "`n`; in calls of 3 if the model generates fewer at once",
 );
 
 /// The supported fields, for the provider's page.
@@ -36,7 +36,7 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
             ("size", "`aspect_ratio`, `resolution`"),
             (
                 "aspect_ratio",
-                "`aspect_ratio`; without it a start image's own",
+                "`aspect_ratio`; without it the ratio of the first frame",
             ),
             ("resolution", "`resolution`"),
         ],

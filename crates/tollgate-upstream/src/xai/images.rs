@@ -35,10 +35,12 @@ impl ImageProvider for Images {
         let unsupported =
             |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
         if call.mask.is_some() {
-            return Err(unsupported("the upstream takes no masks"));
+            return Err(unsupported("the upstream accepts no masks"));
         }
         if call.references.len() > MAX_REFERENCES {
-            return Err(unsupported("the upstream takes at most 3 reference images"));
+            return Err(unsupported(
+                "the upstream accepts at most 3 reference images",
+            ));
         }
         let attempt = &call.attempt;
         let (fields, changes) = fields(attempt.model.id_by(models::IDS), call.job)?;

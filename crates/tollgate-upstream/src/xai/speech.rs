@@ -56,7 +56,7 @@ fn fields(default_voice: &str, job: &SpeechJob) -> (Map<String, Value>, Adjustme
     fields.insert("language".into(), language.into());
     if let Some(requested) = job.speed {
         let speed = requested.clamp(SPEEDS.0, SPEEDS.1);
-        let why = "the provider does not speak at this pace: the nearest that it has";
+        let why = "the provider does not support this speed: the nearest that it supports";
         changes.replace_value("speed", requested, speed, why);
         fields.insert("speed".into(), speed.into());
     }

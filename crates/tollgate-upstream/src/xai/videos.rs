@@ -97,7 +97,7 @@ impl Queue for Videos {
             }
             (Some("done"), None) => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream says that the video is done, but gives none",
+                "the upstream reports a completed video, but returns none",
             ))),
             (Some("failed"), _) => {
                 let error = errors::task_error(&client.http, &json["error"]);
@@ -105,7 +105,7 @@ impl Queue for Videos {
             }
             (Some("expired"), _) => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream has given the video up",
+                "the upstream reports that the video expired",
             ))),
             _ => Err(client.response_error(&response)),
         }
@@ -126,13 +126,13 @@ fn role(job: &VideoJob, count: usize) -> Result<Role, ProviderError> {
         |message: &str| ProviderError::new(UpstreamErrorKind::UnsupportedByChannel, message);
     match (job.image_use, count) {
         (_, 0) => Ok(Role::None),
-        (_, count) if count > MAX_REFERENCES => {
-            Err(unsupported("the upstream takes at most 7 reference images"))
-        }
-        (Some(ImageUse::FirstAndLast), _) => Err(unsupported("the upstream takes no last frame")),
+        (_, count) if count > MAX_REFERENCES => Err(unsupported(
+            "the upstream accepts at most 7 reference images",
+        )),
+        (Some(ImageUse::FirstAndLast), _) => Err(unsupported("the upstream accepts no last frame")),
         (None | Some(ImageUse::FirstFrame), 1) => Ok(Role::First),
         _ if job.seconds > LONGEST_WITH_REFERENCES => Err(unsupported(
-            "the upstream makes at most 10 seconds with reference images",
+            "the upstream generates at most 10 seconds with reference images",
         )),
         _ => Ok(Role::References),
     }
@@ -159,7 +159,7 @@ fn fields(
     let mut changes = Adjustments::for_unsupported_fields(job, &[]);
     let requested = job.size.resolution.as_deref();
     if let Some(requested) = requested.filter(|requested| !requested.eq_ignore_ascii_case(tier)) {
-        let why = "the provider does not make this tier here: the nearest that it makes";
+        let why = "the provider does not support this tier here: the nearest that it supports";
         changes.replace_value("resolution", requested, tier, why);
     }
     let mut fields = Map::new();

@@ -321,7 +321,7 @@ async fn a_fetch_from_the_provider_has_limits_too() {
 async fn responses_without_a_complete_file_are_errors() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
-    let broken_off = "the connection broke off before the answer was complete";
+    let broken_off = "the connection broke off before the response was complete";
     let compressed = "the URL's host sent a compressed body, which was not requested";
     for (path, expected) in [
         ("/missing", "the URL's host answered with HTTP status 404"),
@@ -365,7 +365,7 @@ async fn a_fetch_has_a_total_timeout() {
             .unwrap_err();
         assert_eq!(
             error.to_string(),
-            "no complete answer came within 0.3 s",
+            "no complete response came within 0.3 s",
             "{path}"
         );
         assert!(start.elapsed() < Duration::from_secs(10), "{path}");

@@ -19,7 +19,7 @@ fn tables(families: &[FieldSupport]) -> String {
         let (title, name) = (family.title(), family.name());
         let _ = write!(
             text,
-            "\n### [{title}](../models/{name}.md)\n\n| Field | What becomes of it |\n|---|---|\n"
+            "\n### [{title}](../models/{name}.md)\n\n| Field | Sent as |\n|---|---|\n"
         );
         for (field, what) in support.fields {
             let _ = writeln!(text, "| `{field}` | {what} |");

@@ -83,7 +83,7 @@ fn apply_changes(
     }
     let mut changes = MemberChanges(&mut members);
     if !target.capabilities.supports_chat_search && changes.find(SEARCH).is_some() {
-        let why = "asks for web search, which this model does not have on chat completions: its channel must offer the responses format";
+        let why = "requests web search, which this model does not support on chat completions: its channel must offer the responses format";
         return Err(InvalidRequest::new(SEARCH, why));
     }
     changes.set_model(target.model);

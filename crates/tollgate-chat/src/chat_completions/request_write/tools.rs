@@ -59,7 +59,7 @@ fn no_search(request: &Request) -> InvalidRequest {
         NAME => "web_search_options",
         _ => request.client_field_name(RequestField::Tools),
     };
-    let why = "asks for web search, which this model does not have on chat completions: its channel must offer the responses format";
+    let why = "requests web search, which this model does not support on chat completions: its channel must offer the responses format";
     InvalidRequest::new(field, why)
 }
 

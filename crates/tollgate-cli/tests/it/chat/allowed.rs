@@ -268,7 +268,7 @@ async fn a_reload_changes_what_a_channel_allows(backend: Backend) {
     rejected(&client.post(RESPONSES, &body).await, 400, "stored_context");
     gate.reload(
         &channels(&upstream.url, ALLOW),
-        "channels and prices were read again",
+        "channels and prices were reloaded",
     )
     .await;
     client.post(RESPONSES, &body).await.expect(200);

@@ -50,7 +50,7 @@ const ENDINGS: [(Ending, &str); 7] = [
     (CutWhileSilent, "left by the client, the provider silent"),
     (CutByProvider, "cut off by the provider"),
     (Silent, "timed out after its beginning"),
-    (Rejected, "refused by the provider"),
+    (Rejected, "rejected by the provider"),
     (TimedOut, "timed out"),
 ];
 const CONTENTS: [&str; 5] = [

@@ -68,7 +68,7 @@ fn parse_between(
             Ok([min.clone(), max.clone()])
         }
         _ => Err(format!(
-            "`{path}` must be the least and the greatest number, such as [0.5, 2], got {value}"
+            "`{path}` must be the minimum and the maximum, such as [0.5, 2], got {value}"
         )),
     }
 }
