@@ -19,7 +19,7 @@ pub(crate) fn golden_chats(part: &str) -> Result<Vec<Vec<u8>>, String> {
         &mut |path| {
             let shown = path.to_string_lossy();
             if shown.contains(part) && !shown.contains("snapshots") {
-                cases.push(read(path)?);
+                cases.push(read_file(path)?);
             }
             Ok(())
         },
@@ -33,7 +33,7 @@ pub(crate) fn media_requests() -> Result<Vec<Vec<u8>>, String> {
     gather(
         &root().join("crates/tollgate-media/tests/cases/requests"),
         &mut |path| {
-            let text = read(path)?;
+            let text = read_file(path)?;
             for line in text.split(|byte| *byte == b'\n') {
                 let Ok(case) = serde_json::from_slice::<Value>(line) else {
                     continue;
@@ -52,9 +52,9 @@ pub(crate) fn media_requests() -> Result<Vec<Vec<u8>>, String> {
 
 /// The configurations in the documentation and for the package.
 pub(crate) fn configurations() -> Result<Vec<Vec<u8>>, String> {
-    let mut cases = vec![read(&root().join("packaging/debian/tollgate.toml"))?];
+    let mut cases = vec![read_file(&root().join("packaging/debian/tollgate.toml"))?];
     gather(&root().join("docs"), &mut |path| {
-        let page = String::from_utf8_lossy(&read(path)?).into_owned();
+        let page = String::from_utf8_lossy(&read_file(path)?).into_owned();
         let blocks = page.split("```toml\n").skip(1);
         let blocks = blocks.filter_map(|rest| rest.split("```").next());
         cases.extend(blocks.map(|block| block.as_bytes().to_vec()));
@@ -63,7 +63,7 @@ pub(crate) fn configurations() -> Result<Vec<Vec<u8>>, String> {
     Ok(cases)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: Options) -> Outcome {
     let folder = root().join(FOLDER);
     let wanted = pages();
-    let found = read(&folder).map_err(|e| format!("cannot read {FOLDER}: {e}"))?;
+    let found = read_pages(&folder).map_err(|e| format!("cannot read {FOLDER}: {e}"))?;
     let stale: Vec<&String> = found
         .keys()
         .filter(|name| !wanted.contains_key(*name))
@@ -105,7 +105,7 @@ fn pages() -> BTreeMap<String, String> {
     pages
 }
 
-fn read(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
+fn read_pages(folder: &Path) -> std::io::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(found),

@@ -116,7 +116,7 @@ fn ignored(root: &Path) -> Vec<String> {
 #[cfg(test)]
 impl Tree {
     /// A tree of the given paths and texts.
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
+    pub(crate) fn from_files(files: &[(&str, &str)]) -> Self {
         let file = |(path, text): &(&str, &str)| File::new((*path).to_owned(), (*text).to_owned());
         let mut files: Vec<File> = files.iter().map(file).collect();
         files.sort_by(|a, b| a.path.cmp(&b.path));

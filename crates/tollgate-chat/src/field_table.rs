@@ -50,73 +50,79 @@ pub const REASONS: &[(&str, &str)] = &[
     ),
     (
         "logit_bias",
-        "weighs single tokens of one vendor's tokenizer",
+        "weights single tokens of one vendor's tokenizer",
     ),
-    ("prediction", "makes the same reply faster"),
-    ("seed", "vendors promise no repeatable replies with it"),
+    ("prediction", "speeds up the same reply"),
+    ("seed", "no vendor guarantees repeatable replies with it"),
     (
         "generationConfig.seed",
-        "vendors promise no repeatable replies with it",
+        "no vendor guarantees repeatable replies with it",
     ),
-    ("frequency_penalty", "tunes the choice of words"),
-    ("presence_penalty", "tunes the choice of words"),
+    ("frequency_penalty", "adjusts the sampling of tokens"),
+    ("presence_penalty", "adjusts the sampling of tokens"),
     (
         "generationConfig.frequencyPenalty",
-        "tunes the choice of words",
+        "adjusts the sampling of tokens",
     ),
     (
         "generationConfig.presencePenalty",
-        "tunes the choice of words",
+        "adjusts the sampling of tokens",
     ),
-    ("top_k", "tunes the choice of words"),
-    ("generationConfig.topK", "tunes the choice of words"),
-    ("temperature", "above 1 it is 1 in the messages format"),
+    ("top_k", "adjusts the sampling of tokens"),
+    ("generationConfig.topK", "adjusts the sampling of tokens"),
+    (
+        "temperature",
+        "the messages format has at most 1, which replaces a larger value",
+    ),
     (
         "generationConfig.temperature",
-        "above 1 it is 1 in the messages format",
+        "the messages format has at most 1, which replaces a larger value",
     ),
-    ("verbosity", "a preference for the length"),
-    ("text.verbosity", "a preference for the length"),
-    ("metadata", "for the vendor's own records"),
-    ("labels", "for the vendor's own records"),
-    ("user", "for the vendor's own records"),
-    ("metadata.user_id", "for the vendor's own records"),
+    ("verbosity", "a preference for the length of the reply"),
+    ("text.verbosity", "a preference for the length of the reply"),
+    ("metadata", "only for the vendor's records"),
+    ("labels", "only for the vendor's records"),
+    ("user", "only for the vendor's records"),
+    ("metadata.user_id", "only for the vendor's records"),
     (
         "store",
         "a later request that needs the stored reply is rejected",
     ),
-    ("prompt_cache_key", "makes the same reply cheaper"),
-    ("prompt_cache_retention", "makes the same reply cheaper"),
-    ("cache_control", "makes the same reply cheaper"),
-    ("service_tier", "decides about speed and price"),
-    ("serviceTier", "decides about speed and price"),
-    ("speed", "decides about speed and price"),
-    ("safety_identifier", "for the vendor's own records"),
-    ("moderation", "the provider's own rules hold in any case"),
+    ("prompt_cache_key", "lowers the price of the same reply"),
+    (
+        "prompt_cache_retention",
+        "lowers the price of the same reply",
+    ),
+    ("cache_control", "lowers the price of the same reply"),
+    ("service_tier", "selects speed and price"),
+    ("serviceTier", "selects speed and price"),
+    ("speed", "selects speed and price"),
+    ("safety_identifier", "only for the vendor's records"),
+    ("moderation", "the provider applies its own safety rules"),
     (
         "safetySettings",
-        "the provider's own rules hold in any case",
+        "the provider applies its own safety rules",
     ),
     (
         "truncation",
-        "a conversation that is too long is an error instead of being cut",
+        "a conversation that is too long is rejected instead of being truncated",
     ),
     (
         "max_tool_calls",
-        "counts calls of tools that the vendor runs: such tools are rejected",
+        "limits calls of tools that the vendor runs, and such tools are rejected",
     ),
-    ("include", "adds details of tools that the vendor runs"),
+    ("include", "requests details of tools that the vendor runs"),
     (
         "context_management",
-        "shortens long conversations: one that is too long is an error",
+        "shortens long conversations; one that is too long is rejected",
     ),
     (
         "parallel_tool_calls",
-        "each call of a reply is complete, and their results may come one by one",
+        "each tool call of a reply is complete, and the client may send the results one by one",
     ),
     (
         "tool_choice.disable_parallel_tool_use",
-        "each call of a reply is complete, and their results may come one by one",
+        "each tool call of a reply is complete, and the client may send the results one by one",
     ),
     (
         "strict",
@@ -126,19 +132,22 @@ pub const REASONS: &[(&str, &str)] = &[
     ("googleSearch", "other settings of the search are hints"),
     ("user_location", "a hint for search results"),
     ("search_context_size", "a hint for search results"),
-    ("detail", "tunes how closely an image is read"),
+    (
+        "detail",
+        "selects the resolution at which the model sees an image",
+    ),
     (
         "generationConfig.mediaResolution",
-        "tunes how closely an image is read",
+        "selects the resolution at which the model sees an image",
     ),
-    ("filename", "the file itself arrives"),
-    ("title", "the file itself arrives"),
-    ("name", "who of several users speaks: the text arrives"),
+    ("filename", "the file itself is sent"),
+    ("title", "the file itself is sent"),
+    ("name", "names one of several users; the text is sent"),
     (
         "messages[0].name",
-        "who of several users speaks: the text arrives",
+        "names one of several users; the text is sent",
     ),
-    ("messages", "who of several users speaks: the text arrives"),
+    ("messages", "names one of several users; the text is sent"),
 ];
 
 /// Every probed field of every format.
@@ -183,10 +192,10 @@ pub fn dropped_names() -> Vec<String> {
 
 /// The page docs/chat/fields.md, without its first line.
 pub fn page() -> String {
-    let mut text = "# Fields in other formats\n\nHow a client's field is translated when its model is served through another format: **supported** (perhaps under another name), **changed** \
-(something else says the same), **rejected** (400 that names the field), **dropped** (named in `x-tollgate-dropped`, 400 with \
-`x-tollgate-strict: true`), **implied** (it says what is so anyway). Found for a model that takes everything; what single models do not \
-take is on [their providers' pages](../channels.md). Fields that are not here and that no format knows are dropped.\n"
+    let mut text = "# Fields in other formats\n\nHow a client's field is translated when its model is served through another format: **supported** (possibly under another name), **changed** \
+(sent as another field with the same meaning), **rejected** (400 that names the field), **dropped** (named in `x-tollgate-dropped`; 400 with \
+`x-tollgate-strict: true`), **implied** (it requests what is the case anyway). The tables are computed for a model that supports everything; \
+[the providers' pages](../channels.md) list what single models do not support. Fields that are not listed and that no format knows are dropped.\n"
         .to_owned();
     let rows = rows();
     for client in FORMATS.iter().map(|format| format.name()) {
@@ -214,7 +223,7 @@ take is on [their providers' pages](../channels.md). Fields that are not here an
             );
         }
     }
-    text += "\n## Why a field may be dropped\n\nThe reply answers the same question without it:\n\n| named in the header | why |\n|---|---|\n";
+    text += "\n## Why a field may be dropped\n\nThe reply answers the same request without it:\n\n| name in the header | reason |\n|---|---|\n";
     let reasons: BTreeMap<&str, &str> = REASONS.iter().copied().collect();
     for name in dropped_names() {
         let why = reasons.get(name.as_str()).copied().unwrap_or_default();

@@ -94,7 +94,7 @@ impl Gateway {
         }
         Err(rejected(
             response.status(),
-            &read(response.into_body()).await?,
+            &read_json(response.into_body()).await?,
         ))
     }
 
@@ -159,7 +159,7 @@ impl Gateway {
     ) -> Result<Value, Failed> {
         let response = self.send(method, url, content_type, bytes).await?;
         let status = response.status();
-        let answer = read(response.into_body()).await?;
+        let answer = read_json(response.into_body()).await?;
         if status.is_success() {
             return Ok(answer);
         }
@@ -199,7 +199,7 @@ fn rejected(status: StatusCode, answer: &Value) -> Failed {
     ))
 }
 
-async fn read(parts: ResponseBody) -> Result<Value, Failed> {
+async fn read_json(parts: ResponseBody) -> Result<Value, Failed> {
     let bytes = parts.collect(ANSWER_MAX).await?;
     serde_json::from_slice(&bytes)
         .map_err(|_| Failed::from("the response is not JSON: is this a gateway?"))

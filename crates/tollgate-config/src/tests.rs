@@ -19,13 +19,13 @@ fn read_all(
     Config::read("t.toml", text, overrides, &variables).map_err(|e| e.to_string())
 }
 
-fn read(text: &str) -> Result<Config, String> {
+fn parse_config(text: &str) -> Result<Config, String> {
     read_all(text, &[], &Overrides::default()).map(|(config, _)| config)
 }
 
 #[test]
 fn an_empty_file_gives_the_documented_defaults() {
-    let config = read("").unwrap();
+    let config = parse_config("").unwrap();
     assert_eq!(config.listen, "127.0.0.1:8080");
     assert_eq!(config.public_url, None);
     assert_eq!(config.data_dir, Path::new("./tollgate-data"));
@@ -50,7 +50,7 @@ fn an_empty_file_gives_the_documented_defaults() {
 
 #[test]
 fn an_empty_file_gives_the_documented_defaults_of_chat() {
-    let config = read("").unwrap();
+    let config = parse_config("").unwrap();
     let limits = config.time_limits;
     let seconds = [
         limits.chat_connect,
@@ -82,7 +82,7 @@ fn settings_of_chat_are_read() {
         kind = "sandbox"
         idle_s = 12
     "#;
-    let config = read(text).unwrap();
+    let config = parse_config(text).unwrap();
     let limits = config.time_limits;
     let seconds = [
         limits.chat_connect,
@@ -132,7 +132,7 @@ fn token_prices_default_to_those_of_input_and_output() {
         [price.answers]
         output_per_million = 2
     "#;
-    let config = read(text).unwrap();
+    let config = parse_config(text).unwrap();
     for (model, expected) in [
         ("plain", ["1.25", "1.25", "1.25", "10", "10"]),
         ("full", ["1", "0.1", "1.5", "5", "0"]),
@@ -189,7 +189,7 @@ fn a_full_file_is_read() {
         [price.sora-2]
         per_second = 0.1
     "#;
-    let config = read(text).unwrap();
+    let config = parse_config(text).unwrap();
     assert_eq!(
         config.public_url.as_deref(),
         Some("https://gate.example/base")
@@ -225,14 +225,14 @@ fn errors_name_the_setting_its_line_and_what_it_takes() {
     let rows = include_str!("../tests/cases/config_errors.jsonl").lines();
     for row in rows.filter(|line| !line.starts_with("//")) {
         let (text, expected): (String, String) = serde_json::from_str(row).unwrap();
-        let error = read(&text).err().unwrap_or_default();
+        let error = parse_config(&text).err().unwrap_or_default();
         let fits =
             error == expected || expected.ends_with([' ', 'y']) && error.starts_with(&expected);
         assert!(fits, "{text}\n gives {error}\n not   {expected}");
     }
     let twice = "[[channel]]\nname = \"a\"\nkind = \"sandbox\"\n".repeat(2);
     assert_eq!(
-        read(&twice).unwrap_err(),
+        parse_config(&twice).unwrap_err(),
         "t.toml, line 5: channel[1].name is \"a\", the name of another channel"
     );
 }

@@ -94,7 +94,7 @@ impl Answer {
     }
 }
 
-pub(crate) async fn answer(
+pub(crate) async fn respond(
     prebuilt: Arc<Prebuilt>,
     delay: Duration,
     request: Request<Incoming>,

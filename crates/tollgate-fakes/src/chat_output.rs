@@ -121,7 +121,7 @@ impl ChatOutput {
         };
         let has_text = calls.is_empty() || prompt.text.contains("aloud");
         let text = if has_text {
-            answer(prompt)
+            reply_text(prompt)
         } else {
             String::new()
         };
@@ -175,7 +175,7 @@ impl ChatOutput {
 }
 
 /// The text of a response that is not ended early.
-fn answer(prompt: &ChatPrompt) -> String {
+fn reply_text(prompt: &ChatPrompt) -> String {
     if let Some(schema) = &prompt.schema {
         return sample(schema, 0).to_string();
     }

@@ -50,7 +50,7 @@ pub(crate) struct Service {
     pub(crate) shared: Shared,
 }
 
-pub(crate) async fn answer(
+pub(crate) async fn handle_request(
     service: Arc<Service>,
     port: Port,
     reset: Reset,
@@ -109,7 +109,7 @@ fn read_request(
     if request.path == REPORT {
         return Ok(Accepted::Fixed(shared.tasks().report().json()));
     }
-    if let Some(report) = usage_report::answer(shared, request) {
+    if let Some(report) = usage_report::report_usage(shared, request) {
         return report.map(Accepted::Fixed);
     }
     let key = service.spec.key(request)?;
@@ -219,7 +219,7 @@ fn answer_accepted(
             let output = ChatOutput::decide(&chat.prompt, scenario, number, chunks);
             let bill = Bill::new(&chat.prompt, &output, logged.received_at);
             logged.bill.get_or_init(|| Arc::new(bill));
-            Ok(match chat.answer(&output)? {
+            Ok(match chat.write_response(&output)? {
                 event_stream::Answer::Json(value) => Answer::Complete(MediaResponse::json(value)),
                 event_stream::Answer::Events(events) => Answer::Events(events),
             })

@@ -181,10 +181,11 @@ async fn serve(stream: TcpStream, answers: Answers, port: Port) {
     let Answers { service, prebuilt } = answers;
     let served = if let Some(prebuilt) = prebuilt {
         let delay = service.shared.options.delay;
-        let answer = |request| bench::answer(Arc::clone(&prebuilt), delay, request);
+        let answer = |request| bench::respond(Arc::clone(&prebuilt), delay, request);
         http.serve_connection(socket, service_fn(answer)).await
     } else {
-        let answer = |request| exchange::answer(Arc::clone(&service), port, reset.clone(), request);
+        let answer =
+            |request| exchange::handle_request(Arc::clone(&service), port, reset.clone(), request);
         http.serve_connection(socket, service_fn(answer)).await
     };
     // Disconnected clients and connections that were broken on purpose end here too.

@@ -24,7 +24,7 @@ pub struct Part {
 }
 
 /// The parts of a body with this `Content-Type`; empty if it is not a valid form.
-pub(crate) async fn read(content_type: &str, body: &Bytes) -> Vec<Part> {
+pub(crate) async fn parse_parts(content_type: &str, body: &Bytes) -> Vec<Part> {
     let Ok(boundary) = multer::parse_boundary(content_type) else {
         return Vec::new();
     };

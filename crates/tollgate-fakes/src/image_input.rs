@@ -21,7 +21,7 @@ pub(crate) fn link_or_data(text: &str) -> Image {
     }
     let problem = || ("image-data", "the data URI holds no base64".to_owned());
     let (declared, bytes) = encoding::data_uri(text).ok_or_else(problem)?;
-    declared_as(&declared, read(&bytes)?)
+    declared_as(&declared, decode_image(&bytes)?)
 }
 
 /// Reads base64 without a prefix.
@@ -33,11 +33,11 @@ pub(crate) fn base64(text: &str) -> Image {
         ));
     }
     let bytes = encoding::decode(text).ok_or_else(|| ("image-data", "not base64".to_owned()))?;
-    read(&bytes)
+    decode_image(&bytes)
 }
 
 /// Reads bytes that must be an image; `alpha` is true for a PNG whose pixels can be transparent.
-pub(crate) fn read(bytes: &[u8]) -> Image {
+pub(crate) fn decode_image(bytes: &[u8]) -> Image {
     let problem = || ("image-data", "the bytes are no image".to_owned());
     let media_type = match bytes {
         [b'B', b'M', ..] => "image/bmp",

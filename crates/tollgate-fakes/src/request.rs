@@ -54,7 +54,7 @@ impl ReceivedRequest {
         };
         if request.has_form() {
             let content_type = request.header("content-type").unwrap_or_default();
-            request.parts = form::read(content_type, body).await;
+            request.parts = form::parse_parts(content_type, body).await;
         } else {
             request.body = serde_json::from_slice(body).unwrap_or_default();
         }

@@ -182,8 +182,8 @@ impl Tasks {
             tasks: self.ids.len(),
             ended: late.len(),
             polls,
-            gaps: Distribution::of(gaps),
-            late: Distribution::of(late),
+            gaps: Distribution::from_times(gaps),
+            late: Distribution::from_times(late),
         }
     }
 }
@@ -255,7 +255,7 @@ impl Distribution {
         })
     }
 
-    fn of(mut times: Vec<Duration>) -> Self {
+    fn from_times(mut times: Vec<Duration>) -> Self {
         times.sort_unstable();
         let at = |percent: usize| {
             let last = times.len().saturating_sub(1);

@@ -18,7 +18,10 @@ const ANTHROPIC: &str = "/v1/organizations/usage_report/messages";
 const SECONDS_OF_DAY: i64 = 86_400;
 
 /// The response to a request to a usage API. `None` if it is another request.
-pub(crate) fn answer(shared: &Shared, request: &ReceivedRequest) -> Option<OrRejected<Value>> {
+pub(crate) fn report_usage(
+    shared: &Shared,
+    request: &ReceivedRequest,
+) -> Option<OrRejected<Value>> {
     let is_openai = request.path.ends_with(OPENAI);
     if !is_openai && !request.path.ends_with(ANTHROPIC) {
         return None;

@@ -36,7 +36,7 @@ pub struct AlertSender {
 
 impl AlertSender {
     /// The sender of a running gateway.
-    pub fn of(app: &App) -> Self {
+    pub fn new(app: &App) -> Self {
         Self {
             store: app.store.clone(),
             clock: Arc::clone(&app.clock),

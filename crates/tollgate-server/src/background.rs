@@ -200,7 +200,7 @@ pub fn start_loops(
         };
         loops.spawn(run_forever("sent metrics", metrics(), never(), export));
     }
-    let alerts = Arc::new(AlertSender::of(app));
+    let alerts = Arc::new(AlertSender::new(app));
     let check = move || {
         let alerts = Arc::clone(&alerts);
         async move { alerts.run().await }

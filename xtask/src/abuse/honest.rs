@@ -176,7 +176,7 @@ fn chat_body(bytes: usize) -> Value {
 
 /// User and system time of the process.
 fn cpu_seconds(pid: u32) -> Result<f64, String> {
-    let stat = read(pid, "stat")?;
+    let stat = read_proc_file(pid, "stat")?;
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let mut times = fields.split_whitespace().skip(11).map(str::parse::<f64>);
     match (times.next(), times.next()) {
@@ -186,14 +186,14 @@ fn cpu_seconds(pid: u32) -> Result<f64, String> {
 }
 
 fn peak_mib(pid: u32) -> Result<u64, String> {
-    let status = read(pid, "status")?;
+    let status = read_proc_file(pid, "status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
     kib.map(|kib| kib / 1024)
         .ok_or_else(|| "no VmHWM in /proc/PID/status".to_owned())
 }
 
-fn read(pid: u32, file: &str) -> Result<String, String> {
+fn read_proc_file(pid: u32, file: &str) -> Result<String, String> {
     let path = format!("/proc/{pid}/{file}");
     fs::read_to_string(&path).map_err(|e| format!("{path}: {e}"))
 }

@@ -173,7 +173,7 @@ fn order(key: &str, prompt: &str) -> Vec<u8> {
 async fn send(address: &str, request: &[u8]) -> Result<Answer, String> {
     let mut connection = Connection::open(address).await?;
     connection.send(request).await?;
-    connection.answer().await
+    connection.read_response().await
 }
 
 /// The number of commits so far of the store of the gateway at an address.

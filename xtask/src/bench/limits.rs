@@ -130,7 +130,7 @@ async fn count_admitted(
             let mut admitted = 0;
             while sent.fetch_add(1, Ordering::Relaxed) < SENT {
                 connection.send(&bytes).await?;
-                let head = connection.answer().await?.head;
+                let head = connection.read_response().await?.head;
                 if head.starts_with("HTTP/1.1 200") {
                     admitted += 1;
                 } else if !head.starts_with("HTTP/1.1 429") {

@@ -208,7 +208,7 @@ impl Connection {
     }
 
     /// Reads one response.
-    pub(super) async fn answer(&mut self) -> Result<Answer, String> {
+    pub(super) async fn read_response(&mut self) -> Result<Answer, String> {
         let (head, length) = self.receive().await?;
         let answer = Answer {
             head: String::from_utf8_lossy(&self.buffer[..head]).into_owned(),

@@ -194,7 +194,7 @@ async fn one_result(address: &str, key: &str) -> Result<String, String> {
     let order = load::request("POST", "/v1/video/generations", key, &order);
     connection.send(&order).await?;
     let receipt: Value =
-        serde_json::from_slice(&connection.answer().await?.body).unwrap_or_default();
+        serde_json::from_slice(&connection.read_response().await?.body).unwrap_or_default();
     let id = receipt["task_id"]
         .as_str()
         .ok_or_else(|| format!("no receipt: {receipt}"))?;
@@ -204,7 +204,7 @@ async fn one_result(address: &str, key: &str) -> Result<String, String> {
         tokio::time::sleep(Duration::from_millis(300)).await;
         connection.send(&poll).await?;
         let record: Value =
-            serde_json::from_slice(&connection.answer().await?.body).unwrap_or_default();
+            serde_json::from_slice(&connection.read_response().await?.body).unwrap_or_default();
         match record["status"].as_str() {
             Some("completed") => return Ok(record["url"].as_str().unwrap_or_default().to_owned()),
             Some("failed") => return Err(format!("the task failed: {record}")),

@@ -45,7 +45,7 @@ const CHECKS: &[Check] = &[
 /// Runs every check over the repository and prints the violations.
 pub(crate) fn run() -> Outcome {
     let tree = Tree::read(&repo::root())?;
-    let modules = Modules::of(&tree);
+    let modules = Modules::from_tree(&tree);
     let subject = Subject {
         tree: &tree,
         modules: &modules,

@@ -16,7 +16,7 @@ pub(super) struct Modules {
 
 impl Modules {
     /// Follows every `mod name;` from the roots of every package.
-    pub(super) fn of(tree: &Tree) -> Self {
+    pub(super) fn from_tree(tree: &Tree) -> Self {
         let mut modules = Self {
             reached: BTreeMap::new(),
         };
@@ -221,7 +221,7 @@ mod tests {
             ("crates/a/odd/all.rs", ""),
             ("crates/a/src/orphan.rs", ""),
         ];
-        let modules = Modules::of(&Tree::of(&files));
+        let modules = Modules::from_tree(&Tree::from_files(&files));
         let reached: Vec<&str> = modules.reached.keys().map(String::as_str).collect();
         let all_but_orphan = files[1..13].iter().map(|(path, _)| *path);
         assert_eq!(reached.len(), 12);

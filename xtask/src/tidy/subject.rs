@@ -33,8 +33,8 @@ pub(super) type Check = fn(&Subject<'_>) -> Vec<Violation>;
 /// Runs one check over files that a test specifies.
 #[cfg(test)]
 pub(super) fn check(check: Check, files: &[(&str, &str)]) -> Vec<String> {
-    let tree = Tree::of(files);
-    let modules = Modules::of(&tree);
+    let tree = Tree::from_files(files);
+    let modules = Modules::from_tree(&tree);
     let subject = Subject {
         tree: &tree,
         modules: &modules,

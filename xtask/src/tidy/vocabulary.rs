@@ -1,7 +1,7 @@
 //! Checks that each concept has one name, the usual one of the field (CONTRIBUTING.md, Language): finds banned words in identifiers, file names,
 //! comments, texts and documents.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use super::source::is_doc;
 use super::subject::{Subject, Violation};
@@ -67,8 +67,29 @@ const BANNED_IN_NAMES: &[Word] = &[
     ("wish", "scenario"),
 ];
 
-/// Phrases banned in comments and documents.
-const BANNED_PHRASES: &[Word] = &[("none where", "`None` if"), ("none when", "`None` if")];
+/// Phrases banned in comments, texts and documents.
+const BANNED_PHRASES: &[Word] = &[
+    ("call off", "cancel"),
+    ("called off", "cancelled"),
+    ("calls off", "cancels"),
+    ("key rests", "key is in cooldown"),
+    ("model rests", "model is in cooldown"),
+    ("none where", "`None` if"),
+    ("none when", "`None` if"),
+    ("spec's", "the catalogue's, or what is meant"),
+    ("what becomes of", "how it is mapped, translated or handled"),
+];
+
+/// Names that do not say what a function does, even as a method.
+const BARE_FUNCTIONS: &[Word] = &[
+    ("answer", "respond, or what the response is made of"),
+    ("judge", "classify"),
+    ("made", "a verb"),
+    ("of", "for_…, from_…, parse or new"),
+];
+
+/// Names that say what a function does only together with its type: methods may have them.
+const BARE_FREE_FUNCTIONS: &[Word] = &[("read", "read_… or parse_…")];
 
 /// Exceptions, where a banned word is correct: the beginning of a path, the word, the reason.
 const ALLOWED: &[(&str, &str, &str)] = &[
@@ -118,6 +139,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     }
     for file in subject.tree.rust() {
         if let Ok(tokens) = file.text.parse::<TokenStream>() {
+            check_function_names(&file.path, tokens.clone(), false, &mut found);
             check_identifiers(&file.path, tokens, &mut found);
         }
         for (line, comment) in comments(&file.text) {
@@ -156,6 +178,40 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
                 check_prose(path, line, "text", &literal.to_string(), found);
             }
             TokenTree::Literal(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+/// `is_type` is true for the items of an `impl` or a trait.
+fn check_function_names(
+    path: &str,
+    tokens: TokenStream,
+    is_type: bool,
+    found: &mut Vec<Violation>,
+) {
+    let (mut follows_fn, mut begins_type) = (false, false);
+    for tree in tokens {
+        match tree {
+            TokenTree::Group(group) => {
+                let is_body = group.delimiter() == Delimiter::Brace;
+                check_function_names(path, group.stream(), is_body && begins_type, found);
+                begins_type &= !is_body;
+                follows_fn = false;
+            }
+            TokenTree::Ident(identifier) => {
+                let name = identifier.to_string();
+                if follows_fn {
+                    let free = BARE_FREE_FUNCTIONS.iter().filter(|_| !is_type);
+                    let mut bare = BARE_FUNCTIONS.iter().chain(free);
+                    let word = bare.find(|(banned, _)| *banned == name);
+                    let line = identifier.span().start().line;
+                    found
+                        .extend(word.map(|word| violation(path, line, "bare function name", word)));
+                }
+                follows_fn = name == "fn";
+                begins_type |= name == "impl" || name == "trait";
+            }
+            TokenTree::Literal(_) | TokenTree::Punct(_) => follows_fn = false,
         }
     }
 }
@@ -238,6 +294,19 @@ mod tests {
             ["film", "job", "of", "httpseat"]
         );
         assert_eq!(split("a.film.rs"), ["a", "film", "rs"]);
+    }
+
+    #[test]
+    fn bare_function_names_are_found() {
+        let text = "fn read() {}\nimpl Row { fn read() -> Self { fn read() {} } fn of() {} }\nmod a { fn answer() {} fn read_row() {} }\n";
+        let found = subject::check(super::check, &[("crates/a/src/lib.rs", text)]);
+        let expected = [
+            "crates/a/src/lib.rs:1: bare function name with `read`: write `read_… or parse_…`",
+            "crates/a/src/lib.rs:2: bare function name with `read`: write `read_… or parse_…`",
+            "crates/a/src/lib.rs:2: bare function name with `of`: write `for_…, from_…, parse or new`",
+            "crates/a/src/lib.rs:3: bare function name with `answer`: write `respond, or what the response is made of`",
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

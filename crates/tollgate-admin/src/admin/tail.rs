@@ -58,7 +58,7 @@ struct TailFilter {
 }
 
 impl TailFilter {
-    fn of(call: &Call, actor: &Actor) -> Self {
+    fn parse(call: &Call, actor: &Actor) -> Self {
         let lists = call.parameters.iter();
         let members: Vec<_> = lists
             .filter_map(|name| Some((*name, call.query.list(name)?)))
@@ -108,7 +108,7 @@ async fn watch(call: Call) -> Result<Reply, AdminError> {
         })
     });
     let after: Option<TailPosition> = after.transpose()?;
-    let filter = TailFilter::of(&call, call.actor()?);
+    let filter = TailFilter::parse(&call, call.actor()?);
     let subscription = call.app.tail.subscribe(after).await?;
     let first = match subscription.missed {
         Some(missed) => filter.render(&missed),

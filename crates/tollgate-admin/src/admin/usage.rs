@@ -129,7 +129,7 @@ fn words<T: Copy>(
 
 async fn report(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
-    let usage = Usage::of(&call, &GROUPS)?;
+    let usage = Usage::parse(&call, &GROUPS)?;
     usage.reply(&call).await
 }
 
@@ -138,7 +138,7 @@ impl Usage {
     ///
     /// # Errors
     /// 400 that names a parameter.
-    pub(crate) fn of(
+    pub(crate) fn parse(
         call: &Call,
         groups: &[(&'static str, &'static str)],
     ) -> Result<Self, AdminError> {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use tollgate_media::Endpoint;
 use tollgate_server::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath};
 
-use super::parts::{answer, get, object, reference};
+use super::parts::{get, object, reference, response};
 
 /// Every list of models: path, operation id.
 const LISTS: &[(&str, &str)] = &[
@@ -91,11 +91,11 @@ fn post(chat: &ChatPath) -> Value {
     } else {
         json!({ "type": "object" })
     };
-    let mut done = answer("The reply; with `stream`, the format's own events", &reply);
+    let mut done = response("The reply; with `stream`, the format's own events", &reply);
     done["content"]["text/event-stream"] = json!({});
     let mut responses = json!({ "200": done });
     for status in [400, 401, 402, 403, 404, 413, 429, 502, 503, 504] {
-        responses[status.to_string()] = answer(
+        responses[status.to_string()] = response(
             "An error, in the format's own envelope",
             &json!({ "type": "object" }),
         );

@@ -9,7 +9,7 @@ use tollgate_core::TaskKind;
 use tollgate_media::{AnyFamily, Endpoint, response};
 
 use crate::{admin, portal};
-use parts::{answer, get, object, reference, responses};
+use parts::{get, object, reference, response, responses};
 
 /// The complete document; `public_url` is the URL of its server.
 pub fn document(public_url: &str) -> Value {
@@ -165,7 +165,7 @@ fn content() -> Value {
 fn upload() -> Value {
     let mut responses = responses(reference("Upload"), &[]);
     for status in [400, 401, 403, 413, 429, 500] {
-        responses[status.to_string()] = answer("An error", &reference("UploadError"));
+        responses[status.to_string()] = response("An error", &reference("UploadError"));
     }
     json!({
         "tags": ["Images"],
@@ -242,9 +242,9 @@ fn file() -> Value {
         "responses": {
             "200": { "description": "The file", "content": { "image/*": {} } },
             "206": { "description": "The requested range", "content": { "image/*": {} } },
-            "404": answer("Unknown", &reference("Error")),
-            "410": answer("Expired", &reference("Error")),
-            "416": answer("No such range", &reference("Error")),
+            "404": response("Unknown", &reference("Error")),
+            "410": response("Expired", &reference("Error")),
+            "416": response("No such range", &reference("Error")),
         },
     })
 }

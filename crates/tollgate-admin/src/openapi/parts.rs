@@ -19,14 +19,14 @@ pub(super) fn get(
 }
 
 pub(super) fn responses(schema: Value, errors: &[u16]) -> Value {
-    let mut responses = json!({ "200": answer("Done", &schema) });
+    let mut responses = json!({ "200": response("Done", &schema) });
     for status in errors {
-        responses[status.to_string()] = answer("An error", &reference("Error"));
+        responses[status.to_string()] = response("An error", &reference("Error"));
     }
     responses
 }
 
-pub(super) fn answer(description: &str, schema: &Value) -> Value {
+pub(super) fn response(description: &str, schema: &Value) -> Value {
     json!({
         "description": description,
         "headers": { "x-request-id": { "schema": { "type": "string" }, "description": "The request's id." } },

@@ -152,7 +152,7 @@ async fn report_usage(call: Call) -> Result<Reply, AdminError> {
     let groups: Vec<_> = groups
         .filter(|group| !["user", "channel"].contains(&group.0))
         .collect();
-    let mut usage = Usage::of(&call, &groups)?;
+    let mut usage = Usage::parse(&call, &groups)?;
     usage.query.user_ids = Some(vec![own_user(&call)?]);
     usage.reply(&call).await
 }

@@ -59,7 +59,7 @@ pub(crate) fn write(error: &ErrorBody) -> Vec<u8> {
 }
 
 /// Reads an error response of any content.
-pub(crate) fn read(status: u16, body: &[u8]) -> UpstreamError {
+pub(crate) fn read_error(status: u16, body: &[u8]) -> UpstreamError {
     let text = String::from_utf8_lossy(body);
     match serde_json::from_str::<Value>(&text) {
         Ok(value) => {

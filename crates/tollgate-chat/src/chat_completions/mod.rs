@@ -129,6 +129,6 @@ impl Format for ChatCompletions {
     }
 
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
-        error::read(status, body)
+        error::read_error(status, body)
     }
 }

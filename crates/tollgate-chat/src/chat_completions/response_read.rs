@@ -33,7 +33,10 @@ pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> 
     let mut response = Response {
         model: take_string_or_empty(&mut map, "model"),
         created: created.map(|at| at as i64),
-        usage: map.shift_remove("usage").as_ref().and_then(usage::read),
+        usage: map
+            .shift_remove("usage")
+            .as_ref()
+            .and_then(usage::read_usage),
         service_tier: Some(take_string_or_empty(&mut map, "service_tier"))
             .filter(|tier| !tier.is_empty()),
         choices: Vec::with_capacity(choices.len()),

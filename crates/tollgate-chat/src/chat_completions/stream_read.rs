@@ -97,7 +97,7 @@ impl State {
         {
             self.read_choice(at as u64, choice, out)?;
         }
-        let counts = usage::read(&chunk["usage"]);
+        let counts = usage::read_usage(&chunk["usage"]);
         if counts.is_some() && counts != self.usage {
             self.usage = counts;
             out.extend(counts.map(Event::Usage));

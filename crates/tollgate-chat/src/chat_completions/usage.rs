@@ -7,7 +7,7 @@ use crate::hub::Usage;
 use crate::lazy_json::{LazyVisitor, Scalar, VisitWith, next_key};
 
 /// Reads `usage`, including vendors' own spellings of cached tokens. `None` if it is not an object with counts.
-pub(super) fn read(usage: &Value) -> Option<Usage> {
+pub(super) fn read_usage(usage: &Value) -> Option<Usage> {
     let mut counts = Counts::default();
     // Cannot fail: a parsed value is valid JSON.
     VisitWith(UsageVisitor(&mut counts))

@@ -446,7 +446,7 @@ mod tests {
     use crate::test_tables::rows;
 
     /// Parses a complete text with the cursor through serde's data model.
-    fn read(text: &str) -> Result<Value, SyntaxError> {
+    fn parse(text: &str) -> Result<Value, SyntaxError> {
         let mut cursor = JsonCursor::new(text);
         let value = Value::deserialize(&mut cursor)?;
         cursor.end()?;
@@ -480,7 +480,7 @@ mod tests {
     /// Asserts that the text is accepted or rejected as by serde_json, with the same value.
     fn check(text: &str) {
         let theirs = serde_json::from_str::<Value>(text);
-        match (read(text), theirs) {
+        match (parse(text), theirs) {
             (Ok(ours), Ok(theirs)) => assert!(is_same(&ours, &theirs), "{text}"),
             (Err(_), Err(_)) => {}
             (ours, theirs) => panic!("{text:?}: {ours:?}, but {theirs:?}"),
@@ -502,7 +502,7 @@ mod tests {
         for depth in [126, 127, 128, 129] {
             let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
             assert_eq!(
-                read(&deep).is_ok(),
+                parse(&deep).is_ok(),
                 serde_json::from_str::<Value>(&deep).is_ok()
             );
             // serde_json skips values of any depth.

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::chat_completions::error::parse_error;
-pub(super) use crate::chat_completions::error::{read as read_error, write as write_error};
+pub(super) use crate::chat_completions::error::{read_error, write as write_error};
 use crate::error::{ErrorBody, MalformedResponse};
 
 /// The error that an upstream reports inside a response or event. `value` is the error object, or contains it as `error` or `response.error`.

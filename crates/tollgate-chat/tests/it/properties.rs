@@ -23,7 +23,7 @@ fn written(writer: &mut dyn StreamWriter, events: &[Event]) -> Vec<u8> {
     out
 }
 
-fn read(format: &dyn Format, stream: &[u8]) -> (Vec<Event>, Result<(), MalformedResponse>) {
+fn read_events(format: &dyn Format, stream: &[u8]) -> (Vec<Event>, Result<(), MalformedResponse>) {
     let (mut reader, mut events) = (format.stream_reader(), Vec::new());
     let outcome = reader
         .push(stream, &mut events)
@@ -167,7 +167,7 @@ proptest! {
             other => !matches!(other, Event::Finish { .. }),
         });
         let out = written(&mut *format.stream_writer(&options(&Value::Null, None)), &events);
-        let (again, outcome) = read(&*format, &out);
+        let (again, outcome) = read_events(&*format, &out);
         prop_assert!(!matches!(outcome, Err(MalformedResponse::Invalid(_))), "{outcome:?}");
         prop_assert_eq!(visible_text(&again), visible_text(&events));
     }
@@ -188,7 +188,7 @@ proptest! {
         let _ = format.envelope_response(body.to_vec());
         let _ = tollgate_chat::generate_content::extract_counted_request(&body);
         let _ = tollgate_chat::generate_content::path::parse_method_path(&String::from_utf8_lossy(&body));
-        let (events, outcome) = read(&*format, &body);
+        let (events, outcome) = read_events(&*format, &body);
         let mut forwarder = format.stream_forwarder(&options(&case, None));
         let forwarded = forwarder.push(body).map(|_| ()).and_then(|()| forwarder.finish());
         forwarder.end();
@@ -230,7 +230,7 @@ proptest! {
         prop_assert_eq!((&again.choices, again.usage), (&response.choices, response.usage));
         let stream = written(&mut *format.stream_writer(&options(&case, None)), &events_from_response(&response));
         stream_order::check(format.name(), &stream, &case["options"], false);
-        let streamed = build(&read(&*format, &stream).0);
+        let streamed = build(&read_events(&*format, &stream).0);
         prop_assert_eq!((&streamed.choices, streamed.usage), (&response.choices, response.usage));
         if format.name() == "messages" {
             let message = stream_order::messages::accumulate(std::str::from_utf8(&stream).unwrap());

@@ -35,7 +35,7 @@ const PRICES: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) fn read(text: &str, targets: &Targets) -> Result<Imported, String> {
+pub(super) fn parse_config(text: &str, targets: &Targets) -> Result<Imported, String> {
     let mut document: serde_norway::Value =
         serde_norway::from_str(text).map_err(|e| match e.location() {
             Some(at) => format!("line {}, column {}: it is not YAML", at.line(), at.column()),

@@ -48,15 +48,15 @@ enum Gateway {
 
 impl Import {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
-        let text = read(&self.file)?;
+        let text = read_file(&self.file)?;
         let Some(gateway) = self.from else {
             return keys::import(common, &text, self.check).await;
         };
         let (catalogue, targets) = (Catalogue::new(&[])?, Targets::load()?);
         let mut imported = match gateway {
-            Gateway::Litellm => litellm::read(&text, &targets)?,
-            Gateway::NewApi => one_api::read(&text, &targets, Variant::NewApi)?,
-            Gateway::OneApi => one_api::read(&text, &targets, Variant::OneApi)?,
+            Gateway::Litellm => litellm::parse_config(&text, &targets)?,
+            Gateway::NewApi => one_api::parse_channels(&text, &targets, Variant::NewApi)?,
+            Gateway::OneApi => one_api::parse_channels(&text, &targets, Variant::OneApi)?,
         };
         imported.add_aliases(&catalogue, &targets.first_model);
         print(common, &imported, self.out.as_deref())
@@ -94,7 +94,7 @@ fn print(common: &Common, imported: &Imported, out: Option<&Path>) -> Result<(),
     })
 }
 
-fn read(file: &Path) -> Result<String, Failed> {
+fn read_file(file: &Path) -> Result<String, Failed> {
     let unreadable = |e: std::io::Error| format!("cannot read {}: {e}", file.display());
     if file == Path::new("-") {
         let mut text = String::new();

@@ -24,7 +24,11 @@ const UNSUPPORTED: &[(&str, &str)] = &[
 ///
 /// # Errors
 /// A sentence for the operator.
-pub(super) fn read(text: &str, targets: &Targets, variant: Variant) -> Result<Imported, String> {
+pub(super) fn parse_channels(
+    text: &str,
+    targets: &Targets,
+    variant: Variant,
+) -> Result<Imported, String> {
     let rows = read_rows(text)?;
     let priorities = rows.iter().filter_map(|row| row.get("priority")?.as_i64());
     let highest = priorities.max().unwrap_or(0);

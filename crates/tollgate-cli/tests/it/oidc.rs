@@ -233,7 +233,7 @@ async fn a_lying_provider_signs_nobody_in(backend: Backend) {
             "provider_unavailable",
             "which is not https",
         ),
-        (Lie::Denied, "denied", "did not sign anybody in"),
+        (Lie::Denied, "denied", "signed nobody in"),
         (
             Lie::ForeignAnswer,
             "rejected",

@@ -57,7 +57,7 @@ pub(crate) struct AudioFile {
 
 impl AudioFile {
     /// A file as long as it takes to read a text aloud, at `speed` times the usual speed.
-    pub(crate) fn of(text: &str, form: AudioFormat, speed: f64) -> Self {
+    pub(crate) fn for_text(text: &str, form: AudioFormat, speed: f64) -> Self {
         let characters = text.chars().count() as f64;
         let milliseconds = (characters * 65.0 / speed).clamp(120.0, 3_600_000.0);
         let milliseconds = milliseconds as u32 / FRAME_MS * FRAME_MS;

@@ -1,7 +1,7 @@
 //! Generates JPEG files of one grey: two bits for every block but the first state that it does not differ from the previous one.
 
 /// The bytes of an image of `size` pixels, of which each side is at most 65,535.
-pub(super) fn make(size: (u32, u32), grey: u8) -> Vec<u8> {
+pub(super) fn encode(size: (u32, u32), grey: u8) -> Vec<u8> {
     let (width, height) = (size.0 as u16, size.1 as u16);
     let mut jpeg = vec![0xff, 0xd8];
     segment(&mut jpeg, 0xe0, b"JFIF\0\x01\x01\0\0\x01\0\x01\0\0");

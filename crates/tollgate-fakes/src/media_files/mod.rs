@@ -74,9 +74,9 @@ impl FileRecipe {
             Self::Image(ImageFile { form, size, number }) => {
                 let [red, green, blue, ..] = crate::rng::mix(number).to_le_bytes();
                 let file = match form {
-                    ImageFormat::Png => png::make(size, [red, green, blue]),
-                    ImageFormat::Jpeg => jpeg::make(size, red),
-                    ImageFormat::WebP => webp::make(size, [red, green, blue]),
+                    ImageFormat::Png => png::encode(size, [red, green, blue]),
+                    ImageFormat::Jpeg => jpeg::encode(size, red),
+                    ImageFormat::WebP => webp::encode(size, [red, green, blue]),
                 };
                 Blob::new(file).padded(bytes)
             }
@@ -130,7 +130,7 @@ mod tests {
             assert_ne!(one.get_pixel(0, 0), other.get_pixel(0, 0));
         }
         for form in [AudioFormat::Mp3, AudioFormat::Wav, AudioFormat::Pcm] {
-            let audio = AudioFile::of("a text to be read aloud", form, 1.0);
+            let audio = AudioFile::for_text("a text to be read aloud", form, 1.0);
             let recipe = FileRecipe::Audio(audio);
             assert_eq!(recipe.make(Some(9)).len(), recipe.make(None).len());
             assert_eq!(recipe.make(Some(1_000_000)).len(), 1_000_000);

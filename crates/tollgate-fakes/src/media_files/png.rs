@@ -3,7 +3,7 @@
 use super::low_bits::LowBits;
 
 /// The bytes of an image of `size` pixels.
-pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
+pub(super) fn encode(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
     let (width, height) = size;
     let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
     let mut header = Vec::with_capacity(13);

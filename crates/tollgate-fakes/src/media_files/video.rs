@@ -22,7 +22,7 @@ const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 impl VideoFile {
     /// Generates the video, `bytes` long in total if that is more than it needs: the difference is free space after its frames.
     pub(super) fn make(self, bytes: Option<u64>) -> Blob {
-        let frame = jpeg::make(self.size, self.number.to_le_bytes()[0]);
+        let frame = jpeg::encode(self.size, self.number.to_le_bytes()[0]);
         let kind = boxed(b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isom", b"mp41"]);
         // The index contains the position of the frame, and its own length does not depend on that.
         let index = self.index(frame.len() as u32, 0).len();

@@ -3,7 +3,7 @@
 use super::low_bits::LowBits;
 
 /// The bytes of an image of `size` pixels, of which each side is at most 16,384.
-pub(super) fn make(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
+pub(super) fn encode(size: (u32, u32), colour: [u8; 3]) -> Vec<u8> {
     let mut bits = LowBits {
         bytes: vec![0x2f],
         free: 0,

@@ -33,7 +33,7 @@ pub(super) fn answer_work(work: &Work, context: &MediaContext<'_>) -> OrRejected
 
 impl Endpoint {
     /// Generates the response with `vars` in addition to those of the scope.
-    fn answer(&self, spec: &Spec, vars: Map<String, Value>, scope: &Scope<'_>) -> MediaResponse {
+    fn respond(&self, spec: &Spec, vars: Map<String, Value>, scope: &Scope<'_>) -> MediaResponse {
         let mut all = scope.vars.clone();
         all.extend(vars);
         let scope = Scope {
@@ -84,7 +84,7 @@ impl Endpoint {
             return Err(rejection);
         }
         let Some(task) = &self.task else {
-            return Ok(self.answer(spec, Map::new(), scope));
+            return Ok(self.respond(spec, Map::new(), scope));
         };
         let Some(context) = scope.context else {
             return Ok(MediaResponse::nothing(500));
@@ -125,7 +125,7 @@ impl Endpoint {
         });
         vars.insert("record".to_owned(), record.unwrap_or(Value::Null));
         vars.extend(keep);
-        Ok(self.answer(spec, vars, scope))
+        Ok(self.respond(spec, vars, scope))
     }
 
     fn answer_about(
@@ -175,7 +175,7 @@ impl Endpoint {
             let mut vars = vars.clone();
             vars.insert("record".to_owned(), json!(record));
             vars.insert("links".to_owned(), json!(task.results));
-            Some(Ok(self.answer(spec, vars, &inner)))
+            Some(Ok(self.respond(spec, vars, &inner)))
         });
         if remove {
             context.tasks(|tasks| tasks.remove(id));
@@ -254,6 +254,6 @@ impl Endpoint {
             .take(size)
             .collect();
         let vars = json!({"items": items, "total": total, "page": page, "page_size": size});
-        self.answer(spec, vars.as_object().cloned().unwrap_or_default(), scope)
+        self.respond(spec, vars.as_object().cloned().unwrap_or_default(), scope)
     }
 }

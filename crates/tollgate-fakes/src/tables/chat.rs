@@ -29,7 +29,7 @@ impl ChatRequest {
     }
 
     /// The model's output in the format of the request.
-    pub(crate) fn answer(&self, output: &ChatOutput) -> OrRejected<Answer> {
+    pub(crate) fn write_response(&self, output: &ChatOutput) -> OrRejected<Answer> {
         let (chat, mut work) = (self.chat, self.work.clone());
         work.number = output.number;
         work.vars.insert("output".to_owned(), output.json());

@@ -42,7 +42,7 @@ fn of_image(image: image_input::Image) -> Value {
 
 /// Reads an image file in a form.
 pub(crate) fn of_part(bytes: &[u8], declared: &str) -> Value {
-    let image = image_input::read(bytes);
+    let image = image_input::decode_image(bytes);
     of_image(image.and_then(|image| image_input::declared_as(declared, image)))
 }
 
@@ -115,7 +115,7 @@ pub(super) fn recipe(file: &Value, first: u64) -> Option<FileRecipe> {
         _ => {
             let form = AudioFormat::named(format).unwrap_or(AudioFormat::Mp3);
             let speed = file["speed"].as_f64().unwrap_or(1.0);
-            FileRecipe::Audio(AudioFile::of(file["text"].as_str()?, form, speed))
+            FileRecipe::Audio(AudioFile::for_text(file["text"].as_str()?, form, speed))
         }
     })
 }

@@ -76,7 +76,7 @@ impl Client {
     }
 
     pub(crate) async fn try_post(&self, path: &str, body: &Value) -> Result<Reply, hyper::Error> {
-        read(self.open(path, body).await?).await
+        read_reply(self.open(path, body).await?).await
     }
 
     /// Sends a POST request and returns the response while its body arrives.
@@ -122,10 +122,10 @@ pub(crate) async fn send(
     headers: &Headers,
     body: Vec<u8>,
 ) -> Result<Reply, hyper::Error> {
-    read(open(address, method, path, headers, body).await?).await
+    read_reply(open(address, method, path, headers, body).await?).await
 }
 
-async fn read(response: hyper::Response<Incoming>) -> Result<Reply, hyper::Error> {
+async fn read_reply(response: hyper::Response<Incoming>) -> Result<Reply, hyper::Error> {
     let (head, mut body) = response.into_parts();
     let mut reply = Reply {
         status: head.status.as_u16(),

@@ -70,7 +70,7 @@ impl<T> FromField<T> {
         Self { field, value }
     }
 
-    fn of(field: &'static str, value: Option<T>) -> Option<Self> {
+    fn from_option(field: &'static str, value: Option<T>) -> Option<Self> {
         value.map(|value| Self::new(field, value))
     }
 }
@@ -148,8 +148,11 @@ impl FrameSizes {
         size: Option<&str>,
     ) -> Result<RequestedFrame, ApiError> {
         let mut requested = RequestedFrame {
-            ratio: FromField::of("aspect_ratio", self.find_ratio(draft.text("aspect_ratio"))),
-            tier: FromField::of("resolution", self.find_tier(draft.text("resolution"))),
+            ratio: FromField::from_option(
+                "aspect_ratio",
+                self.find_ratio(draft.text("aspect_ratio")),
+            ),
+            tier: FromField::from_option("resolution", self.find_tier(draft.text("resolution"))),
         };
         if let Some(size) = size {
             let cell = self.find_cell(size)?;
@@ -177,12 +180,12 @@ impl FrameSizes {
         };
         if let Some(wins) = self.find_ratio(member(draft, "aspectRatio").as_deref()) {
             report_override(draft, requested.ratio, &wins, wins, "aspectRatio");
-            requested.ratio = FromField::of("metadata", Some(wins));
+            requested.ratio = FromField::from_option("metadata", Some(wins));
         }
         if let Some(wins) = self.find_tier(member(draft, "resolution").as_deref()) {
             let used = self.tiers[wins];
             report_override(draft, requested.tier, &wins, used, "resolution");
-            requested.tier = FromField::of("metadata", Some(wins));
+            requested.tier = FromField::from_option("metadata", Some(wins));
         }
         Ok(requested)
     }

@@ -11,7 +11,7 @@ pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
     let mut real = String::new();
     let mut behaviour = Value::Null;
     let mut mismatches = Vec::new();
-    for line in read(name).lines() {
+    for line in read_file(name).lines() {
         let row: Value = serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));
         let found = match row.get("behaviour") {
             Some(heading) => {
@@ -39,7 +39,7 @@ pub(crate) fn check_golden(name: &str, real: &Value) {
 }
 
 /// The text of a file.
-pub(crate) fn read(name: &str) -> String {
+pub(crate) fn read_file(name: &str) -> String {
     let path = path(name);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }

@@ -20,7 +20,7 @@ const TASK_ENDPOINTS: [Endpoint; 7] = [
 #[test]
 fn every_model_has_its_family_and_is_sent_to_its_endpoint() {
     let (mut tasks, mut count) = (0, 0);
-    for line in cases::read("models.txt").lines() {
+    for line in cases::read_file("models.txt").lines() {
         let mut words = line.split_whitespace();
         let owner = words.next().unwrap();
         let family = AnyFamily::by_name(owner);

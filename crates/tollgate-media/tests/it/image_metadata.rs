@@ -7,12 +7,12 @@ use tollgate_media::image::{ImageFormat, ImageMetadataError, PixelSize};
 
 use crate::image_file;
 
-fn read(file: &[u8]) -> Result<ImageMetadata, ImageMetadataError> {
+fn read_metadata(file: &[u8]) -> Result<ImageMetadata, ImageMetadataError> {
     ImageMetadata::read(Cursor::new(file), file.len() as u64)
 }
 
 fn rejected(file: &[u8]) -> String {
-    read(file).unwrap_err().to_string()
+    read_metadata(file).unwrap_err().to_string()
 }
 
 /// A PNG that begins as stated and has these chunks after its header.
@@ -50,7 +50,7 @@ fn headers_of_real_files_are_read() {
                     continue;
                 }
                 let file = image_file(format, width, height, alpha);
-                let found = read(&file).unwrap_or_else(|e| panic!("{format:?}: {e}"));
+                let found = read_metadata(&file).unwrap_or_else(|e| panic!("{format:?}: {e}"));
                 assert_eq!(found.format, format);
                 assert_eq!(found.size, PixelSize::new(width, height));
                 assert_eq!(found.bytes, file.len() as u64);
@@ -59,9 +59,9 @@ fn headers_of_real_files_are_read() {
                 }
                 // No truncated file may cause a panic, and a truncated header is rejected.
                 for end in 0..file.len().min(400) {
-                    let _ = read(&file[..end]);
+                    let _ = read_metadata(&file[..end]);
                 }
-                assert!(read(&file[..12]).is_err());
+                assert!(read_metadata(&file[..12]).is_err());
             }
         }
     }
@@ -70,15 +70,15 @@ fn headers_of_real_files_are_read() {
 #[test]
 fn png_headers_are_read_or_rejected() {
     let data: (&[u8; 4], &[u8]) = (b"IDAT", b"x");
-    let good = read(&png(5, 6, 8, 2, &[(b"tEXt", &[0; 5000]), data])).unwrap();
+    let good = read_metadata(&png(5, 6, 8, 2, &[(b"tEXt", &[0; 5000]), data])).unwrap();
     assert_eq!((good.size, good.has_alpha), (PixelSize::new(5, 6), false));
     assert!(
-        read(&png(5, 6, 8, 3, &[(b"tRNS", b"x"), data]))
+        read_metadata(&png(5, 6, 8, 3, &[(b"tRNS", b"x"), data]))
             .unwrap()
             .has_alpha
     );
-    assert!(read(&png(5, 6, 16, 4, &[data])).unwrap().has_alpha);
-    assert!(read(&png(5, 6, 8, 6, &[data])).unwrap().has_alpha);
+    assert!(read_metadata(&png(5, 6, 16, 4, &[data])).unwrap().has_alpha);
+    assert!(read_metadata(&png(5, 6, 8, 6, &[data])).unwrap().has_alpha);
     for (file, word) in [
         (png(5, 6, 8, 2, &[]), "ends too early"),
         (png(5, 6, 8, 2, &[(b"IEND", b"")]), "data is missing"),
@@ -114,7 +114,7 @@ fn jpeg_headers_are_read_or_rejected() {
         file
     };
     for marker in [0xc0, 0xc1, 0xc2, 0xc3, 0xc5, 0xcf] {
-        let found = read(&frame(marker)).unwrap();
+        let found = read_metadata(&frame(marker)).unwrap();
         assert_eq!(found.size, PixelSize::new(0x0304, 0x0102));
         assert!(!found.has_alpha);
     }
@@ -139,14 +139,17 @@ fn jpeg_headers_are_read_or_rejected() {
 fn webp_headers_are_read_or_rejected() {
     let canvas = |flags: u8| [flags, 0, 0, 0, 9, 1, 0, 19, 0, 0];
     let still = |flags: u8| webp(&[(b"VP8X", &canvas(flags)), (b"ICCP", b"odd"), (b"VP8 ", b"")]);
-    let found = read(&still(0x10)).unwrap();
+    let found = read_metadata(&still(0x10)).unwrap();
     assert_eq!(
         (found.size, found.has_alpha),
         (PixelSize::new(266, 20), true)
     );
-    assert!(!read(&still(0)).unwrap().has_alpha);
+    assert!(!read_metadata(&still(0)).unwrap().has_alpha);
     let lossy = webp(&[(b"VP8 ", b"\x00\x00\x00\x9d\x01\x2a\x40\x41\x20\x80")]);
-    assert_eq!(read(&lossy).unwrap().size, PixelSize::new(0x0140, 0x20));
+    assert_eq!(
+        read_metadata(&lossy).unwrap().size,
+        PixelSize::new(0x0140, 0x20)
+    );
     for (file, word) in [
         (webp(&[(b"VP8X", &canvas(0))]), "ends too early"),
         (
@@ -169,10 +172,10 @@ fn webp_headers_are_read_or_rejected() {
 #[test]
 fn gif_and_bmp_headers_are_read_or_rejected() {
     let gif = |tail: &[u8]| [b"GIF89a\x05\x00\x06\x00\x80\x00\x00abcdef", tail].concat();
-    let found = read(&gif(b"\x21\xfe\x02hi\x00\x21\xf9\x04\x01\0\0\0\0\x2c")).unwrap();
+    let found = read_metadata(&gif(b"\x21\xfe\x02hi\x00\x21\xf9\x04\x01\0\0\0\0\x2c")).unwrap();
     assert_eq!((found.size, found.has_alpha), (PixelSize::new(5, 6), true));
     assert!(
-        !read(&gif(b"\x21\xf9\x04\x00\0\0\0\0\x2c"))
+        !read_metadata(&gif(b"\x21\xf9\x04\x00\0\0\0\0\x2c"))
             .unwrap()
             .has_alpha
     );
@@ -191,11 +194,14 @@ fn gif_and_bmp_headers_are_read_or_rejected() {
         .concat()
     };
     assert_eq!(
-        read(&bmp(12, &[7, 0, 8, 0])).unwrap().size,
+        read_metadata(&bmp(12, &[7, 0, 8, 0])).unwrap().size,
         PixelSize::new(7, 8)
     );
     let flipped = [7, 0, 0, 0, 0xf8, 0xff, 0xff, 0xff, 1, 0, 24, 0];
-    assert_eq!(read(&bmp(40, &flipped)).unwrap().size, PixelSize::new(7, 8));
+    assert_eq!(
+        read_metadata(&bmp(40, &flipped)).unwrap().size,
+        PixelSize::new(7, 8)
+    );
     let narrow = [0xff, 0xff, 0xff, 0xff, 8, 0, 0, 0, 1, 0, 24, 0];
     assert!(rejected(&bmp(40, &narrow)).contains("header is broken"));
     assert!(rejected(&bmp(41, &flipped)).contains("header is broken"));
@@ -211,7 +217,7 @@ fn other_bytes_are_rejected() {
         b"\0\0\0\x20ftypavif",
         &[0; 4096],
     ] {
-        assert!(read(file).is_err());
+        assert!(read_metadata(file).is_err());
     }
     assert!(rejected(b"%PDF-1.7").contains("not those of an image file"));
     // No more is read than the stated length.

@@ -101,7 +101,7 @@ fn invalid_data_uris_are_rejected() {
         ),
         (
             good.replace("image/png", "image/jpeg"),
-            "says image/jpeg, but its bytes are image/png",
+            "declares image/jpeg, but its bytes are image/png",
         ),
         (
             format!("data:image/png;base64,{huge}"),

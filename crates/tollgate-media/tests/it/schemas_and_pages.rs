@@ -83,7 +83,7 @@ fn every_listed_value_is_valid() {
 #[test]
 fn schemas_state_types_limits_defaults_and_aliases() {
     type Row = (String, String, String, Value);
-    for line in cases::read("schema_members.jsonl").lines() {
+    for line in cases::read_file("schema_members.jsonl").lines() {
         let (family, layout, pointer, expected): Row = serde_json::from_str(line).unwrap();
         let layout = match layout.as_str() {
             "standard" => RequestLayout::Standard,

@@ -10,7 +10,7 @@ use crate::{adjustment_values, cases, submit};
 /// `cases/sizes.txt`, in the form of the docs pages: models, tiers (`-` if there are none), then rows of a ratio and its pixels.
 #[test]
 fn every_ratio_and_tier_of_an_image_has_its_pixels() {
-    for table in cases::read("sizes.txt").split("\n\n") {
+    for table in cases::read_file("sizes.txt").split("\n\n") {
         let mut lines = table.lines().map(|line| line.split_whitespace().skip(1));
         let (models, tiers) = (lines.next().unwrap(), lines.next().unwrap());
         let ratios = table

@@ -7,7 +7,7 @@ use tollgate_media::{AnyFamily, RequestLayout, Submission};
 use crate::{cases, model, parse};
 
 /// A strict request with all fields that the family requires.
-fn read(family: AnyFamily, more: &Value) -> Result<Submission, ApiError> {
+fn parse_request(family: AnyFamily, more: &Value) -> Result<Submission, ApiError> {
     let mut body = more.clone();
     let schema = family.schema(RequestLayout::Standard);
     for name in ["prompt", "input"] {
@@ -35,7 +35,8 @@ fn every_family_takes_it_in_either_place() {
             (json!({}), None),
             (json!({ "callback_url": null }), None),
         ] {
-            let submission = read(family, &body).unwrap_or_else(|e| panic!("{family:?}: {e}"));
+            let submission =
+                parse_request(family, &body).unwrap_or_else(|e| panic!("{family:?}: {e}"));
             assert_eq!(submission.callback_url.as_deref(), expected, "{family:?}");
             assert_eq!(submission.adjustments, []);
         }
@@ -46,7 +47,7 @@ fn every_family_takes_it_in_either_place() {
 #[test]
 fn only_http_urls_of_limited_length_are_taken() {
     let longest = format!("https://a/{}", "x".repeat(2048 - 10));
-    let lines = cases::read("callback_urls_rejected.jsonl");
+    let lines = cases::read_file("callback_urls_rejected.jsonl");
     let rows = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap());
@@ -57,9 +58,9 @@ fn only_http_urls_of_limited_length_are_taken() {
         limit.to_owned(),
     ));
     for family in AnyFamily::all() {
-        assert!(read(family, &json!({ "callback_url": longest })).is_ok());
+        assert!(parse_request(family, &json!({ "callback_url": longest })).is_ok());
         for (body, words) in &rows {
-            let error = read(family, body).unwrap_err();
+            let error = parse_request(family, body).unwrap_err();
             assert!(error.message.contains(words), "{family:?} {body}: {error}");
         }
     }

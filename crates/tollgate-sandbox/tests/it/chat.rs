@@ -55,7 +55,7 @@ async fn pieces(chat: &Chat) -> (Vec<Bytes>, bool) {
     }
 }
 
-fn read(format: &dyn Format, stream: bool, pieces: &[Bytes]) -> Response {
+fn read_response(format: &dyn Format, stream: bool, pieces: &[Bytes]) -> Response {
     if !stream {
         return format.read_response(&pieces.concat()).unwrap();
     }
@@ -118,13 +118,14 @@ async fn responses_are_as_requested() {
             assert!(!cut_off);
             let shown = format!("{} {line} {all:?}", format.name());
             check(
-                &read(format, stream, &all),
+                &read_response(format, stream, &all),
                 &request,
                 &line["response"],
                 &shown,
             );
             let again = pieces(&call).await.0;
-            let texts = [&all, &again].map(|all| parts(&read(format, stream, all).choices[0]).0);
+            let texts =
+                [&all, &again].map(|all| parts(&read_response(format, stream, all).choices[0]).0);
             assert_eq!(texts[0], texts[1], "{shown}");
         }
     }
@@ -189,7 +190,7 @@ async fn fields_of_each_format_are_followed_or_rejected() {
                 body["stream"] = stream.into();
             }
             let (all, _) = pieces(&Chat::new(format, stream, body.to_string())).await;
-            let (text, thought, calls) = parts(&read(format, stream, &all).choices[0]);
+            let (text, thought, calls) = parts(&read_response(format, stream, &all).choices[0]);
             let shown = format!("{proves}: {name} {stream} {all:?}");
             if let Some(thinks) = expected["thinks"].as_bool() {
                 assert_eq!(!thought.is_empty(), thinks, "{shown}");
@@ -264,7 +265,10 @@ async fn failure_directives_give_the_documented_errors() {
             assert_eq!(is_review, text.contains("moderated"), "{error}");
         }
         let (all, _) = pieces(&chat("[[sandbox:fail=2]][[sandbox:say=at last]]", 2)).await;
-        assert_eq!(parts(&read(format, stream, &all).choices[0]).0, "at last");
+        assert_eq!(
+            parts(&read_response(format, stream, &all).choices[0]).0,
+            "at last"
+        );
         let invalid = Chat::new(format, false, &b"{\"stream\": 7}"[..]);
         let error = invalid.error(&*sandbox()).await;
         assert_eq!((error.kind, error.status), (Rejected, Some(400)));

@@ -14,7 +14,7 @@ fn utterance(text: &str) -> Utterance<'_> {
 }
 
 /// Rate and samples of a WAV file. Asserts that all its lengths are correct.
-fn read(file: &[u8]) -> (u32, Vec<f64>) {
+fn parse_wav(file: &[u8]) -> (u32, Vec<f64>) {
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!((&file[..4], &file[8..16]), (&b"RIFF"[..], &b"WAVEfmt "[..]));
     assert_eq!(number(4) as usize, file.len() - 8);
@@ -34,13 +34,13 @@ fn read(file: &[u8]) -> (u32, Vec<f64>) {
 }
 
 fn seconds(utterance: &Utterance<'_>) -> f64 {
-    read(&synthesise(utterance)).1.len() as f64 / RATE
+    parse_wav(&synthesise(utterance)).1.len() as f64 / RATE
 }
 
 #[test]
 fn every_text_gives_an_audible_wav_file() {
     for text in ["Hello there!", "雪山脚下的小村庄", "42", "Привет", "🎉", ""] {
-        let (rate, samples) = read(&synthesise(&utterance(text)));
+        let (rate, samples) = parse_wav(&synthesise(&utterance(text)));
         assert_eq!(f64::from(rate), RATE);
         let squares: f64 = samples.iter().map(|sample| sample * sample).sum();
         let mean = (squares / samples.len() as f64).sqrt();
@@ -59,7 +59,7 @@ fn every_text_gives_an_audible_wav_file() {
 
 #[test]
 fn pauses_are_quiet() {
-    let (_, samples) = read(&synthesise(&utterance("One. Two.")));
+    let (_, samples) = parse_wav(&synthesise(&utterance("One. Two.")));
     let loud: Vec<bool> = samples
         .chunks(480)
         .map(|piece| piece.iter().any(|sample| sample.abs() > 2_000.0))
@@ -133,7 +133,7 @@ async fn espeak_speaks_if_it_is_installed() {
     );
     let mut lengths = Vec::new();
     for utterance in [short, long, Utterance { speed: 2.0, ..long }] {
-        let (rate, samples) = read(&espeak.speak(&utterance).await.expect("it speaks"));
+        let (rate, samples) = parse_wav(&espeak.speak(&utterance).await.expect("it speaks"));
         assert_eq!(rate, 22_050);
         assert!(samples.iter().any(|sample| sample.abs() > 20_000.0));
         lengths.push(samples.len() as f64 / f64::from(rate));
@@ -148,5 +148,5 @@ async fn espeak_speaks_if_it_is_installed() {
     };
     assert!(espeak.speak(&unknown).await.is_err());
     // If `espeak-ng` fails, the engine still returns audio.
-    read(&SpeechEngine::find().speak(&unknown).await);
+    parse_wav(&SpeechEngine::find().speak(&unknown).await);
 }

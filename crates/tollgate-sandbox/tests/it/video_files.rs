@@ -88,7 +88,7 @@ struct BitReader {
 }
 
 impl BitReader {
-    fn of(unit: &[u8]) -> Self {
+    fn new(unit: &[u8]) -> Self {
         let (mut bytes, mut zeros) = (Vec::new(), 0);
         for &byte in &unit[1..] {
             assert!(zeros < 2 || byte > 2, "a start code inside a unit");
@@ -184,7 +184,7 @@ fn a_video_is_a_complete_file() {
             (0xE1, 0x67, 1, 0x68)
         );
         assert_eq!(parameters[1..4], sequence[1..4]);
-        assert_eq!(BitReader::of(sequence).size(), (width, height));
+        assert_eq!(BitReader::new(sequence).size(), (width, height));
     }
 }
 

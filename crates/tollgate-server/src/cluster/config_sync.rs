@@ -90,7 +90,7 @@ impl ConfigSync {
         let stored = Arc::new(self.store.stored_configuration().await?);
         if let Err(e) = self.apply(Arc::clone(&current.file), stored) {
             // The file's channels were opened before, so opening them cannot fail now.
-            tracing::error!(error = e, "the stored configuration was not taken");
+            tracing::error!(error = e, "the stored configuration was not applied");
         }
         Ok(())
     }

@@ -289,7 +289,7 @@ mod tests {
     use super::super::body_memory::{BodyBudget, MAX_BODY_WITH_FILES};
     use super::*;
 
-    async fn read(
+    async fn post_body(
         content_type: Option<&str>,
         body: impl Into<Body>,
         limit: usize,
@@ -311,11 +311,11 @@ mod tests {
             Some("Application/JSON; charset=utf-8"),
             Some("application/merge+json"),
         ] {
-            let value = read(content_type, r#"{"a":1}"#, 100).await.unwrap();
+            let value = post_body(content_type, r#"{"a":1}"#, 100).await.unwrap();
             assert_eq!(value["a"], 1);
         }
         for content_type in ["text/plain", "multipart/form-data; boundary=x", "", "json"] {
-            let error = read(Some(content_type), "{}", 100).await.unwrap_err();
+            let error = post_body(Some(content_type), "{}", 100).await.unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidRequest, "{content_type}");
             assert!(error.message.contains("Content-Type"), "{}", error.message);
         }
@@ -331,7 +331,7 @@ mod tests {
             (b"{} {}", "JSON"),
             (deep.as_bytes(), "nested"),
         ] {
-            let error = read(None, body.to_vec(), 1000).await.unwrap_err();
+            let error = post_body(None, body.to_vec(), 1000).await.unwrap_err();
             assert!(error.message.contains(says), "{}", error.message);
         }
     }
@@ -346,7 +346,7 @@ mod tests {
                 .collect();
             let streamed = Body::from_stream(futures_util::stream::iter(pieces));
             for body in [Body::from(text), streamed] {
-                let error = read(None, body, 1000).await.err();
+                let error = post_body(None, body, 1000).await.err();
                 let expected = (!is_accepted).then_some(ErrorKind::TooLarge);
                 assert_eq!(error.map(|error| error.kind), expected, "{length}");
             }

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     /// How long a body of `pieces` pieces of `bytes` bytes, one every `pause` seconds, is read, in seconds, and why reading ended.
-    async fn read(pieces: usize, bytes: usize, pause: u64) -> (u64, Option<TooSlow>) {
+    async fn read_paced(pieces: usize, bytes: usize, pause: u64) -> (u64, Option<TooSlow>) {
         let mut pace = BodyPace::start();
         for _ in 0..pieces {
             let next = tokio::time::sleep(Duration::from_secs(pause));
@@ -83,7 +83,7 @@ mod tests {
             (100, rate / 2, 1, (59, Some(TooSlow::Slow))),
             (20, 20 * rate, 20, (400, None)),
         ] {
-            let got = read(pieces, bytes, pause).await;
+            let got = read_paced(pieces, bytes, pause).await;
             assert_eq!(got, expected, "{pieces} pieces of {bytes} bytes");
         }
     }

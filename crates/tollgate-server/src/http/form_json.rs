@@ -156,7 +156,7 @@ mod tests {
     use super::super::body_memory::BodyBudget;
     use super::*;
 
-    async fn read(parts: &[(&str, Option<&str>, &[u8])]) -> Result<Value, ApiError> {
+    async fn read_form(parts: &[(&str, Option<&str>, &[u8])]) -> Result<Value, ApiError> {
         let mut body = Vec::new();
         for (name, file, content) in parts {
             let file = file.map_or(String::new(), |file| format!("; filename=\"{file}\""));
@@ -178,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn a_form_becomes_the_equivalent_json_body() {
         let gif = b"GIF89a\x02\0\x03\0\0\0\0\x2c";
-        let read = read(&[
+        let read = read_form(&[
             ("prompt", None, b"a \xe7\x8c\xab"),
             ("seconds", None, b"8"),
             ("duration", None, b"8"),
@@ -213,7 +213,7 @@ mod tests {
                 "`duration` must be a whole number, got \"8 s\"",
             ),
         ] {
-            let error = read(&[parts]).await.unwrap_err();
+            let error = read_form(&[parts]).await.unwrap_err();
             assert_eq!(error.kind.status(), 400);
             assert!(error.message.contains(says), "{}", error.message);
         }

@@ -54,7 +54,7 @@ pub struct Exemplars(HashMap<String, BucketExemplars>);
 
 impl Exemplars {
     /// The exemplars of the series of the histogram `name` with `labels`, in the order of its buckets; empty if it has none.
-    pub fn of(&self, name: &str, labels: &[LabelPair]) -> &[Option<Exemplar>] {
+    pub fn for_series(&self, name: &str, labels: &[LabelPair]) -> &[Option<Exemplar>] {
         let labels = labels.iter().map(|label| (label.name(), label.value()));
         let found = self.0.get(&series_key(name, labels.collect()));
         found.map_or(&[], Vec::as_slice)
@@ -191,7 +191,8 @@ mod tests {
         }
         let families = registry.gather();
         let exemplars = store.snapshot();
-        let of = |at: usize| exemplars.of("seconds", families[0].get_metric()[at].get_label());
+        let of =
+            |at: usize| exemplars.for_series("seconds", families[0].get_metric()[at].get_label());
         let values: Vec<_> = of(0).iter().map(|found| found.map(|e| e.value)).collect();
         assert_eq!(values, [Some(0.25), None, Some(2.5)]);
         assert!(of(1).is_empty());

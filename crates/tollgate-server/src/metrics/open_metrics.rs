@@ -40,7 +40,7 @@ fn write_family(text: &mut String, family: &MetricFamily, exemplars: &Exemplars)
                 line(text, format_args!("{name}_total{own} {value}"));
             }
             MetricType::HISTOGRAM => {
-                let exemplars = exemplars.of(family.name(), labels);
+                let exemplars = exemplars.for_series(family.name(), labels);
                 write_histogram(text, name, metric.get_histogram(), labels, exemplars);
             }
             _ => {
@@ -170,7 +170,7 @@ mod tests {
         histograms.observe(&["x"], 0.75, Some(span));
         let text = write(&registry.gather(), &store.snapshot());
         let (exemplars, families) = (store.snapshot(), registry.gather());
-        let of_family = exemplars.of("a_tokens", families[0].get_metric()[0].get_label());
+        let of_family = exemplars.for_series("a_tokens", families[0].get_metric()[0].get_label());
         let at = of_family[1].unwrap().at.duration_since(UNIX_EPOCH).unwrap();
         let expected = format!(
             "# HELP a_tokens Sizes\n# TYPE a_tokens histogram\n\

@@ -116,7 +116,7 @@ impl Points<'_> {
             span_id: found.span.span_id.to_vec(),
             trace_id: found.span.trace_id.to_vec(),
         };
-        let found = self.exemplars.of(name, labels).iter().flatten();
+        let found = self.exemplars.for_series(name, labels).iter().flatten();
         found.map(exemplar).collect()
     }
 

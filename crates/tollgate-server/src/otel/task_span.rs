@@ -50,12 +50,12 @@ impl OpenAttempt {
 
 impl<'a> TaskTrace<'a> {
     /// The trace of a task in a worker. `None` if there is no collector, or the submission was in no sampled trace.
-    pub fn of(leased: &'a LeasedTask) -> Option<Self> {
+    pub fn for_leased(leased: &'a LeasedTask) -> Option<Self> {
         Self::new(&leased.task, &leased.trace_context, &leased.trace_state)
     }
 
     /// The trace of a task whose trace context is stored in `row`.
-    pub fn stored(task: &'a Task, row: &TaskTraceRow) -> Option<Self> {
+    pub fn for_stored(task: &'a Task, row: &TaskTraceRow) -> Option<Self> {
         Self::new(task, &row.trace_context, &row.trace_state)
     }
 

@@ -86,7 +86,9 @@ impl CircuitBreaker {
 
     /// Counts a failure; opens the circuit at [`FAILURE_THRESHOLD`], or keeps it open for twice as long.
     pub(super) fn record_failure(&mut self, now: Instant, user_id: &str) {
-        let evidence = self.evidence.get_or_insert_with(|| Evidence::of(user_id));
+        let evidence = self
+            .evidence
+            .get_or_insert_with(|| Evidence::one_user(user_id));
         evidence.add(user_id);
         self.failures = self.failures.saturating_add(1);
         if let Some(open) = &mut self.open {

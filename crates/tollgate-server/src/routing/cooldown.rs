@@ -31,7 +31,7 @@ pub(super) enum Evidence {
 
 impl Evidence {
     /// The evidence of a failed request of a user.
-    pub(super) fn of(user_id: &str) -> Self {
+    pub(super) fn one_user(user_id: &str) -> Self {
         Self::OneUser(user_id.into())
     }
 

@@ -75,7 +75,7 @@ impl CooldownTable {
         cooldown: Cooldown,
         user_id: &str,
     ) -> Option<Decision> {
-        let blocked = self.entry(&subject, cooldown, || Evidence::of(user_id))?;
+        let blocked = self.entry(&subject, cooldown, || Evidence::one_user(user_id))?;
         blocked.set(cooldown, true);
         blocked.evidence.add(user_id);
         Some(blocked.decision(subject))

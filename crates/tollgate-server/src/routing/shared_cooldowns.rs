@@ -123,7 +123,7 @@ fn from_shared(shared: SharedCooldown) -> (Cooldown, Evidence) {
         is_requested: shared.is_requested,
     };
     let evidence = match shared.only_user {
-        Some(user) => Evidence::of(&user),
+        Some(user) => Evidence::one_user(&user),
         None => Evidence::Confirmed,
     };
     (cooldown, evidence)

@@ -149,7 +149,7 @@ pub(super) async fn start(
             run.trace_attempt(number, &permit.open.channel, SystemTime::now());
             if number == 1 {
                 let waited = context.clock.now() - task.created_at;
-                let span = TaskTrace::of(&run.leased).map(|trace| trace.context());
+                let span = TaskTrace::for_leased(&run.leased).map(|trace| trace.context());
                 let metrics = &context.metrics;
                 metrics.task_started(task.kind.name(), waited, span);
             }

@@ -76,7 +76,7 @@ impl Backlog {
                 return count.add_one(limit, kind);
             }
         }
-        let known = read(store, user_id, kind, limit).await;
+        let known = count_unfinished(store, user_id, kind, limit).await;
         let known = known.map_err(errors::from_store)?;
         let mut counts = self.lock();
         if counts.len() >= MAX_USERS && !counts.contains_key(user_id) {
@@ -122,7 +122,12 @@ impl Count {
     }
 }
 
-async fn read(store: &Store, user_id: &str, kind: Kind, limit: u32) -> Result<u32, StoreError> {
+async fn count_unfinished(
+    store: &Store,
+    user_id: &str,
+    kind: Kind,
+    limit: u32,
+) -> Result<u32, StoreError> {
     match kind {
         Kind::Tasks => store.unfinished_tasks(user_id, limit).await,
         Kind::Webhooks => store.waiting_webhooks(user_id, limit).await,

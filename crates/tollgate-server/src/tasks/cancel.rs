@@ -46,7 +46,7 @@ pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static
         let Ok(Some(row)) = context.store.task_trace(&task.id).await else {
             return;
         };
-        let Some(trace) = TaskTrace::stored(&task, &row) else {
+        let Some(trace) = TaskTrace::for_stored(&task, &row) else {
             return;
         };
         let last = row.last_attempt.as_ref();

@@ -128,7 +128,7 @@ pub(super) fn end_attempt(
             | UpstreamErrorKind::UnsupportedByChannel,
         ) => {
             // The upstream's message is about the gateway's own keys and bills, so it is only logged.
-            let message = "no upstream could take the task at the moment: try again later";
+            let message = "no upstream could accept the task at the moment: try again later";
             finish("provider_error", message.to_owned(), "failed")
         }
         _ => finish("provider_error", message.into_owned(), "failed"),
@@ -197,7 +197,7 @@ async fn write(
                 let state = if completed { "completed" } else { "failed" };
                 context.metrics.task_ended(&task.family, state);
                 let held = now - task.created_at;
-                let span = TaskTrace::of(leased).map(|trace| trace.context());
+                let span = TaskTrace::for_leased(leased).map(|trace| trace.context());
                 let metrics = &context.metrics;
                 metrics.task_settled(task.kind.name(), held, span);
                 if task.callback_url.is_some() {
@@ -209,7 +209,7 @@ async fn write(
                 FinishOutcome::Finished { cost } => Some(*cost),
                 FinishOutcome::AlreadyFinal | FinishOutcome::LeaseLost => None,
             };
-            if let (Some(trace), Some(cost)) = (TaskTrace::of(leased), cost) {
+            if let (Some(trace), Some(cost)) = (TaskTrace::for_leased(leased), cost) {
                 let error = error.as_deref();
                 trace.task_ended(&EndedTask {
                     channel,

@@ -53,7 +53,7 @@ pub(super) struct TaskRun {
 impl TaskRun {
     /// Records that this turn works on an attempt that started at `started`.
     pub(super) fn trace_attempt(&self, number: i64, channel: &Channel, started: SystemTime) {
-        if let Some(trace) = TaskTrace::of(&self.leased) {
+        if let Some(trace) = TaskTrace::for_leased(&self.leased) {
             let (name, kind) = (&channel.name, &channel.kind);
             let _ = self
                 .span
@@ -63,14 +63,14 @@ impl TaskRun {
 
     /// Ends the span of this turn's attempt, with this kind of error if it failed.
     pub(super) fn end_attempt_span(&self, error: Option<&str>) {
-        if let (Some(span), Some(trace)) = (self.span.get(), TaskTrace::of(&self.leased)) {
+        if let (Some(span), Some(trace)) = (self.span.get(), TaskTrace::for_leased(&self.leased)) {
             trace.attempt_ended(span, error);
         }
     }
 
     /// The trace headers of the attempt for the provider of `channel`.
     pub(super) fn trace_headers(&self, channel: &Channel) -> Option<TraceHeaders> {
-        TaskTrace::of(&self.leased)?.headers(channel, self.span.get()?)
+        TaskTrace::for_leased(&self.leased)?.headers(channel, self.span.get()?)
     }
 
     /// The span of the attempt that this turn works on. `None` without a sampled trace.

@@ -117,7 +117,7 @@ impl Replica {
     /// Runs a query on the replica. `None` if it does not respond in time.
     pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Option<Vec<Row>> {
         let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, args)).await;
-        self.answer(rows.unwrap_or(Err(DbError::QueryTimeout)))
+        self.rows_or_lose(rows.unwrap_or(Err(DbError::QueryTimeout)))
     }
 
     /// The same for a slow query. `None` if the replica does not respond.
@@ -132,11 +132,11 @@ impl Replica {
         let rows = tokio::time::timeout(SLOW_LIMIT, self.slow_readers.query(sql, args)).await;
         match rows.unwrap_or(Err(DbError::QueryTimeout)) {
             Err(DbError::QueryTimeout) if self.is_fresh() => Err(DbError::QueryTimeout.into()),
-            rows => Ok(self.answer(rows)),
+            rows => Ok(self.rows_or_lose(rows)),
         }
     }
 
-    fn answer(&self, rows: Result<Vec<Row>, DbError>) -> Option<Vec<Row>> {
+    fn rows_or_lose(&self, rows: Result<Vec<Row>, DbError>) -> Option<Vec<Row>> {
         rows.inspect_err(|e| {
             // Until the next comparison, other reads need not wait for the replica.
             self.lock().lose();

@@ -36,7 +36,7 @@ enum Generation {
 }
 
 impl Generation {
-    fn of(family: &str) -> Option<Self> {
+    fn for_family(family: &str) -> Option<Self> {
         Some(match family {
             "seedance-1.0" => Self::One,
             "seedance-1.5-pro" => Self::OneAndHalf,
@@ -209,7 +209,7 @@ fn body(
     model: &str,
     slots: &mut InlineFiles,
 ) -> Result<(Value, Adjustments), ProviderError> {
-    let generation = Generation::of(&job.family)
+    let generation = Generation::for_family(&job.family)
         .ok_or_else(|| not_served(&job.family, "the Seedance families"))?;
     let supported = generation.supported_fields(job.image_use);
     let takes = |name: &str| supported.contains(&name);

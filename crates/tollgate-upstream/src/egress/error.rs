@@ -37,10 +37,10 @@ pub enum EgressError {
         max: u64,
     },
     /// The timeout passed. The request may have been sent.
-    #[error("no complete answer came within {}", seconds(.0))]
+    #[error("no complete response came within {}", seconds(.0))]
     TimedOut(Duration),
     /// The connection broke, or the response was not HTTP. The request may have been sent.
-    #[error("the connection broke off before the answer was complete")]
+    #[error("the connection broke off before the response was complete")]
     Broken,
     /// The gateway could not write the body to the sink.
     #[error("the body could not be stored")]

@@ -41,7 +41,7 @@ pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
 
 /// Opens the provider for one channel; without capabilities if [`check`] rejects its options.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
-    let Ok(endpoint) = Endpoint::of(channel) else {
+    let Ok(endpoint) = Endpoint::for_channel(channel) else {
         return Provider::default();
     };
     let gemini = Arc::new(Gemini::new(channel, egress, endpoint));
@@ -56,5 +56,5 @@ pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client
 
 /// Checks the options and keys of a channel.
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
-    credentials::check(channel, Endpoint::of(channel)?.surface)
+    credentials::check(channel, Endpoint::for_channel(channel)?.surface)
 }

@@ -36,12 +36,12 @@ fn is_gemini(id: &str) -> bool {
 fn traits(id: &str) -> ModelCapabilities {
     if !is_gemini(id) {
         // Gemma and tuned models are assumed to support what the oldest Gemini models support.
-        return of(200, id);
+        return capabilities_of(200, id);
     }
-    of(generation(id), id)
+    capabilities_of(generation(id), id)
 }
 
-fn of(generation: Generation, id: &str) -> ModelCapabilities {
+fn capabilities_of(generation: Generation, id: &str) -> ModelCapabilities {
     ModelCapabilities {
         max_output_tokens: match generation {
             ..=204 => Some(8_192),

@@ -39,7 +39,7 @@ impl Endpoint {
     ///
     /// # Errors
     /// A sentence that names the invalid option.
-    pub(super) fn of(channel: &Channel) -> Result<Self, String> {
+    pub(super) fn for_channel(channel: &Channel) -> Result<Self, String> {
         known_options(channel, OPTIONS, &[])?;
         let base = channel.base_url.as_deref().map(|b| b.trim_end_matches('/'));
         let names_publisher = base.is_some_and(|base| base.contains(PUBLISHER));
@@ -63,7 +63,9 @@ impl Endpoint {
 
 /// The base URL of a channel's models; `None` if an option is invalid.
 pub(crate) fn base_url(channel: &Channel) -> Option<String> {
-    Endpoint::of(channel).ok().map(|endpoint| endpoint.base)
+    Endpoint::for_channel(channel)
+        .ok()
+        .map(|endpoint| endpoint.base)
 }
 
 fn developer(channel: &Channel, base: Option<&str>) -> Result<String, String> {
@@ -136,7 +138,7 @@ mod tests {
                 options,
                 ..Channel::new("main", "gemini")
             };
-            let endpoint = Endpoint::of(&channel).unwrap();
+            let endpoint = Endpoint::for_channel(&channel).unwrap();
             let found = (format!("{:?}", endpoint.surface), endpoint.base);
             assert_eq!(found, (surface, expected));
         }

@@ -37,7 +37,7 @@ pub(crate) const ENVIRONMENT: EnvironmentChannel = EnvironmentChannel {
 
 /// Opens the provider for one channel; without capabilities if [`check`] rejects its options.
 pub(crate) fn open(channel: &Arc<Channel>, _: &Settings, egress: &egress::Client) -> Provider {
-    let Ok(voices) = Voices::of(channel) else {
+    let Ok(voices) = Voices::for_channel(channel) else {
         return Provider::default();
     };
     let kling = Arc::new(Kling::new(channel, egress, voices));

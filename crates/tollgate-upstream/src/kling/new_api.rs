@@ -56,8 +56,8 @@ pub(super) fn parse_task(task: &Value) -> Task<'_> {
     let outputs = task["outputs"].as_array().into_iter().flatten();
     let videos = outputs.filter(|output| output["type"] == "video");
     Task {
-        state: State::of(&task["status"]),
+        state: State::parse(&task["status"]),
         message: task["message"].as_str().unwrap_or_default(),
-        outputs: videos.map(Output::of).collect(),
+        outputs: videos.map(Output::parse).collect(),
     }
 }

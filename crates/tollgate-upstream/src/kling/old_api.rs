@@ -44,8 +44,8 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
 pub(super) fn parse_task(task: &Value) -> Task<'_> {
     let videos = task["task_result"]["videos"].as_array();
     Task {
-        state: State::of(&task["task_status"]),
+        state: State::parse(&task["task_status"]),
         message: task["task_status_msg"].as_str().unwrap_or_default(),
-        outputs: videos.into_iter().flatten().map(Output::of).collect(),
+        outputs: videos.into_iter().flatten().map(Output::parse).collect(),
     }
 }

@@ -7,7 +7,7 @@ use crate::channel::{Channel, known_options};
 /// Checks the options of a channel.
 pub(crate) fn check(channel: &Channel) -> Result<(), String> {
     known_options(channel, &["voices"], &[])?;
-    Voices::of(channel).map(drop)
+    Voices::for_channel(channel).map(drop)
 }
 
 /// The voices for speech requests without one. The defaults are the provider's own examples, one per language.
@@ -19,7 +19,7 @@ pub(super) struct Voices {
 
 impl Voices {
     /// The voices of a channel's option `voices`.
-    pub(super) fn of(channel: &Channel) -> Result<Self, String> {
+    pub(super) fn for_channel(channel: &Channel) -> Result<Self, String> {
         let mut voices = Self {
             zh: "genshin_vindi2".to_owned(),
             en: "oversea_male1".to_owned(),

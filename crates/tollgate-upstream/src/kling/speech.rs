@@ -120,7 +120,7 @@ impl Kling {
         let mut data = self.create(key, request).await?;
         let end = Instant::now() + POLL_TOTAL_TIME;
         loop {
-            match State::of(&data["task_status"]) {
+            match State::parse(&data["task_status"]) {
                 State::Completed => break,
                 State::Failed => {
                     let message = data["task_status_msg"].as_str().unwrap_or_default();

@@ -10,7 +10,7 @@ pub(super) enum State {
 }
 
 impl State {
-    pub(super) fn of(status: &Value) -> Self {
+    pub(super) fn parse(status: &Value) -> Self {
         match status.as_str().unwrap_or_default() {
             "succeed" | "succeeded" => Self::Completed,
             "failed" => Self::Failed,
@@ -39,7 +39,7 @@ pub(super) struct Output<'t> {
 }
 
 impl<'t> Output<'t> {
-    pub(super) fn of(video: &'t Value) -> Self {
+    pub(super) fn parse(video: &'t Value) -> Self {
         let link = |name: &str| video[name].as_str().filter(|url| !url.is_empty());
         Self {
             plain: link("url"),

@@ -39,7 +39,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Plans the video of a `job` with `images` images, and lists the differences from the job. Returns an error if the model supports no similar
     /// video.
-    pub(super) fn of(
+    pub(super) fn new(
         job: &VideoJob,
         images: usize,
         capabilities: &'static Capabilities,

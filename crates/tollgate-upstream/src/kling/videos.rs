@@ -42,7 +42,7 @@ struct Choice<'m> {
 
 impl<'m> Choice<'m> {
     /// Chooses the request for a video with that number of images.
-    fn of(
+    fn new(
         job: &VideoJob,
         images: usize,
         model: &'m ChannelModel,
@@ -50,7 +50,7 @@ impl<'m> Choice<'m> {
     ) -> Result<Self, ProviderError> {
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
         let (api, name, makes) = models::choose(&model.upstream, is_signed)?;
-        let (plan, changes) = Plan::of(job, images, makes, api)?;
+        let (plan, changes) = Plan::new(job, images, makes, api)?;
         let endpoint = match (api, images) {
             (Api::Newer, _) => Endpoint::Newer,
             (Api::Older, 0) => Endpoint::Text,
@@ -105,7 +105,7 @@ impl VideoProvider for Kling {
             job,
             images,
         } = call;
-        let choice = Choice::of(job, images.len(), attempt.model, attempt.key)?;
+        let choice = Choice::new(job, images.len(), attempt.model, attempt.key)?;
         let (endpoint, changes) = (choice.endpoint, choice.changes);
         let video = VideoRequest {
             job,
@@ -196,7 +196,7 @@ impl Queue for Kling {
         let Job::Video(job) = call.job else {
             return Ok(Found::CannotTell);
         };
-        let choice = Choice::of(job, job.images.len(), call.model, call.key)?;
+        let choice = Choice::new(job, job.images.len(), call.model, call.key)?;
         let endpoint = choice.endpoint;
         let id = percent_encode(call.external_id);
         let url = match endpoint.path() {

@@ -35,13 +35,13 @@ pub(super) struct Images(pub(super) Arc<Client>);
 impl ImageProvider for Images {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         let attempt = &call.attempt;
-        let options = Options::of(&self.0.channel, attempt.model);
+        let options = Options::for_model(&self.0.channel, attempt.model);
         let id = attempt.model.id_by(media_models::IDS);
         let dialect = media_models::dialect(id, call.job, options.images());
         let (fields, changes) = fields(id, call.job, dialect)?;
         changes.report_to(attempt.sink);
         let work = async {
-            let images = UploadImages::of(&call).await?;
+            let images = UploadImages::load(&call).await?;
             let per_call = options.per_call();
             run_in_batches(call.job.n, per_call, |n| {
                 self.generate(attempt, &fields, &images, n)
@@ -121,7 +121,7 @@ struct UploadImages<'a> {
 }
 
 impl<'a> UploadImages<'a> {
-    async fn of(call: &ImageCall<'a>) -> Result<Self, ProviderError> {
+    async fn load(call: &ImageCall<'a>) -> Result<Self, ProviderError> {
         let mut references = Vec::new();
         for file in call.references {
             references.push(raster::readable(file, READS).await?);

@@ -66,7 +66,7 @@ pub(super) struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    pub(super) fn of(channel: &'a Channel, model: &'a ChannelModel) -> Self {
+    pub(super) fn for_model(channel: &'a Channel, model: &'a ChannelModel) -> Self {
         Self {
             channel: &channel.options,
             model: &model.options,

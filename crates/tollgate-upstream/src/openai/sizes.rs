@@ -39,7 +39,8 @@ const WIDEST: u32 = 3;
 const PIXELS: std::ops::RangeInclusive<u64> = 655_360..=8_294_400;
 
 /// The reason for an adjustment of the size.
-pub(super) const WHY: &str = "the provider does not make this size: the nearest that it makes";
+pub(super) const WHY: &str =
+    "the provider does not support this size: the nearest that it supports";
 
 /// The size to request from an image model.
 pub(super) fn image_size(model: GptModel, size: PixelSize) -> PixelSize {

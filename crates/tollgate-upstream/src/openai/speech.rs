@@ -24,7 +24,7 @@ pub(super) struct Speech(pub(super) Arc<Client>);
 impl SpeechProvider for Speech {
     async fn start(&self, call: SpeechCall<'_>) -> Result<Started, ProviderError> {
         let attempt = &call.attempt;
-        let options = Options::of(&self.0.channel, attempt.model);
+        let options = Options::for_model(&self.0.channel, attempt.model);
         let id = attempt.model.id_by(media_models::IDS);
         let voice = options.voice(call.job.voice.as_deref());
         unsupported_fields(id, call.job).report_to(attempt.sink);

@@ -100,7 +100,7 @@ struct Exchange {
 const EXCHANGE_FIELDS: [&str; 5] = ["type", "reply_headers", "cut", "headers", "times"];
 
 /// The cases of a file, with the numbers of their lines.
-fn read(kind: &str) -> Vec<(usize, Case)> {
+fn read_cases(kind: &str) -> Vec<(usize, Case)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
     let text = std::fs::read_to_string(folder.join(format!("{kind}.jsonl"))).expect(kind);
     let mut cases: Vec<(usize, Map<String, Value>)> = Vec::new();
@@ -388,7 +388,7 @@ fn shown(result: &Delivered, server: &FixtureServer) -> String {
 /// Runs the cases of a file and prints all differences.
 async fn run(kind: &str) {
     let mut mismatches = Vec::new();
-    for (line, case) in read(kind) {
+    for (line, case) in read_cases(kind) {
         let (actual, expected) = match case.check {
             true => case.check_options(kind),
             false => case.run(kind).await,

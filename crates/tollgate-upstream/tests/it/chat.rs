@@ -84,7 +84,7 @@ impl Chat {
 }
 
 /// Reads the complete body.
-async fn read(mut body: ChatBody) -> Vec<u8> {
+async fn read_body(mut body: ChatBody) -> Vec<u8> {
     let mut all = Vec::new();
     while let Some(chunk) = body.chunk().await.unwrap() {
         all.extend_from_slice(&chunk);
@@ -108,7 +108,7 @@ async fn openai_gets_the_body_as_it_is_and_these_headers_only() {
         chat.headers.insert(name, value.parse().unwrap());
     }
     let response = chat.send(&*open(openai(server.url("/v1")))).await.unwrap();
-    assert_eq!(read(response).await, b"{}");
+    assert_eq!(read_body(response).await, b"{}");
     let request = &server.received()[0];
     assert_eq!(request.line, "POST /v1/chat/completions");
     assert_eq!(request.body, chat.body);
@@ -225,7 +225,7 @@ async fn calls_share_connections() {
     let provider = open(openai(server.url("/v1")));
     for _ in 0..20 {
         let response = Chat::new("chat-completions").send(&*provider).await;
-        read(response.unwrap()).await;
+        read_body(response.unwrap()).await;
     }
     assert_eq!((server.received().len(), server.connections()), (20, 1));
 }

@@ -332,7 +332,7 @@ fn keys_that_cannot_work_are_rejected_without_being_shown() {
         (
             vertex.clone(),
             Secret::new("{\"private_key\":\"MII\"}"),
-            "no RSA key",
+            "not an RSA key",
         ),
         (
             vertex,

@@ -49,7 +49,7 @@ async fn connection(stream: TcpStream, answers: Answers) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
         let answers = answers.clone();
-        async move { Ok::<_, Infallible>(answers.answer(request).await) }
+        async move { Ok::<_, Infallible>(answers.respond(request).await) }
     });
     let served =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -96,7 +96,7 @@ impl Answers {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn respond(&self, request: Request<Incoming>) -> Response<Body> {
         let path = request.uri().path().to_owned();
         let body = request
             .into_body()

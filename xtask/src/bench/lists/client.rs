@@ -17,7 +17,7 @@ impl Client {
     pub(super) async fn get(&mut self, path: &str) -> Result<serde_json::Value, String> {
         let path = format!("/admin/v1{path}");
         self.0.send(&request("GET", &path, ADMIN_KEY, "")).await?;
-        let Answer { head, body } = self.0.answer().await?;
+        let Answer { head, body } = self.0.read_response().await?;
         let text = String::from_utf8_lossy(&body);
         if !head.starts_with("HTTP/1.1 200") {
             return Err(format!("{path}: {head} {text}"));

@@ -92,7 +92,7 @@ async fn the_file_shadows_the_database(backend: Backend) {
         json!({ "shadowed": true, "version": 2 }),
     );
 
-    gateway.reload("", "were read again").await;
+    gateway.reload("", "were reloaded").await;
     client.generate(&image("of the database again")).await;
     client.check_balances(9.1, 0.9).await;
     gateway.close().await;

@@ -58,7 +58,7 @@ impl Upstream {
             while let Ok((stream, _)) = listener.accept().await {
                 let (answers, all) = (Arc::clone(&answers), Arc::clone(&all));
                 connections.spawn(async move {
-                    let service = service_fn(|request| answer(request, &*answers, &all));
+                    let service = service_fn(|request| respond(request, &*answers, &all));
                     let io = TokioIo::new(stream);
                     let served = http1::Builder::new().serve_connection(io, service);
                     served.await.unwrap_or_default();
@@ -84,7 +84,7 @@ impl Drop for Upstream {
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     answers: &Answers,
     all: &Mutex<Vec<Received>>,

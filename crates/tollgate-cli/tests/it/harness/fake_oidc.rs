@@ -109,7 +109,7 @@ impl FakeOidc {
             keys: vec![("key-1".to_owned(), new_key())],
             ..Shared::default()
         }));
-        let routes = Router::new().fallback(answer).with_state(shared.clone());
+        let routes = Router::new().fallback(respond).with_state(shared.clone());
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, routes).await;
         });
@@ -219,7 +219,7 @@ fn refusal(status: StatusCode, error: &str) -> Response {
     (status, json!({ "error": error }).to_string()).into_response()
 }
 
-async fn answer(
+async fn respond(
     State(shared): State<Arc<Mutex<Shared>>>,
     uri: Uri,
     headers: HeaderMap,

@@ -76,7 +76,7 @@ impl FakeS3 {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shared = Arc::<Mutex<Shared>>::default();
-        let routes = Router::new().fallback(answer).with_state(shared.clone());
+        let routes = Router::new().fallback(respond).with_state(shared.clone());
         let server = tokio::spawn(async move {
             let _ = axum::serve(listener, routes).await;
         });
@@ -165,7 +165,7 @@ fn error(status: StatusCode, code: &str) -> Response {
     (status, text).into_response()
 }
 
-async fn answer(
+async fn respond(
     State(shared): State<Arc<Mutex<Shared>>>,
     method: Method,
     uri: Uri,
@@ -227,7 +227,7 @@ async fn answer(
         media_type: media_type.unwrap_or_default().to_owned(),
         body,
     };
-    let response = request.answer(&mut shared.lock().unwrap());
+    let response = request.respond(&mut shared.lock().unwrap());
     match fault {
         Some(Fault::CutAnswer) => cut(response).await,
         Some(Fault::WrongTag) => {
@@ -267,7 +267,7 @@ struct ObjectRequest {
 }
 
 impl ObjectRequest {
-    fn answer(self, shared: &mut Shared) -> Response {
+    fn respond(self, shared: &mut Shared) -> Response {
         let parameter = |name: &str| self.query.get(name).map(String::as_str);
         match self.method {
             Method::PUT => self.put(shared),

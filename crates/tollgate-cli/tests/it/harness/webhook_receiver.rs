@@ -81,7 +81,7 @@ impl WebhookReceiver {
         }
     }
 
-    /// The URL of a path, whose first part says what becomes of the post. `accept`: 204. `fail/N`: 500 to the first N.
+    /// The URL of a path, whose first part selects the response. `accept`: 204. `fail/N`: 500 to the first N.
     /// `close/N`: the connection is closed without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 1` to the first N. `hang`: no
     /// response.
     pub(crate) fn url(&self, path: &str) -> String {

@@ -143,7 +143,7 @@ impl Node {
         }
     }
 
-    fn answer(&mut self, job: Job, applied: Option<Applied>, tick: i64) {
+    fn finish_job(&mut self, job: Job, applied: Option<Applied>, tick: i64) {
         match (job, applied) {
             (Job::Heartbeat { sent }, Some(_)) => {
                 let lease = millis(LEASE);
@@ -390,7 +390,7 @@ impl World {
         let flight = self.flights.pop_front().expect("there is one");
         if let Some(node) = &mut self.node {
             let applied = flight.applied.filter(|_| is_answered);
-            node.answer(flight.job, applied, tick);
+            node.finish_job(flight.job, applied, tick);
         }
     }
 
