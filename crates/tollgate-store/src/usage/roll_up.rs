@@ -85,10 +85,10 @@ const ROLL_UP_POSTGRES: Sql = Sql::both(concat!(
 ));
 /// The lock is kept until the end of the transaction.
 const TRY_LOCK_POSTGRES: Sql = Sql::both(
-    "SELECT CAST(CASE WHEN pg_try_advisory_xact_lock(7053117) THEN 1 ELSE 0 END AS BIGINT)",
+    "SELECT CAST(CASE WHEN pg_try_advisory_xact_lock(7053119) THEN 1 ELSE 0 END AS BIGINT)",
 );
 
-const LOCK_POSTGRES: Sql = Sql::both("SELECT pg_advisory_xact_lock(7053117)");
+const LOCK_POSTGRES: Sql = Sql::both("SELECT pg_advisory_xact_lock(7053119)");
 
 /// The sums by day of the hours since $1.
 macro_rules! days_of_hours {

@@ -9,7 +9,7 @@ use tollgate_store::{
     UsageQuery, UsageRow,
 };
 
-use crate::databases::{Db, on_both};
+use crate::databases::{Db, on_both, on_postgres};
 use crate::fixtures::{
     NOW, TestAccount, account, amount, assert_clean, cancel, chat, chat_end, claim_one, failed,
     finish, hold, node, start_attempt, submit, task, tokens,
@@ -229,6 +229,31 @@ async fn rolling_up_side_by_side_counts_everything_once(db: &Db) {
     assert_eq!(db.number("SELECT COUNT(*) FROM usage_hourly").await, 1);
     let rows = report(&second, &by_all(HOUR)).await;
     assert_eq!(sums(&rows[0]), ("30".to_owned(), [60, 30_000_000, 0, 0, 0]));
+}
+
+/// Before the queue has its own table, each batch of a node holds that lock (tasks/queue_table.rs).
+#[test]
+fn the_roll_up_does_not_wait_for_batches_of_other_nodes() {
+    on_postgres(async |db| {
+        let store = node(db).await;
+        let ann = account(&store, "ann", "1000").await;
+        end_chat(&store, &ann, false, chat_end(tokens(500_000, 0))).await;
+        let DatabaseLocation::Postgres(url) = &db.location else {
+            unreachable!("this test is for PostgreSQL")
+        };
+        let (other, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(connection);
+        let batch = "BEGIN; SELECT pg_advisory_xact_lock_shared(7053117)";
+        other.batch_execute(batch).await.unwrap();
+        store.roll_up_usage().await.unwrap();
+        assert_eq!(db.number("SELECT COUNT(*) FROM usage_pending").await, 0);
+        db.batch("UPDATE usage_daily SET cost = 2 * cost").await;
+        assert_eq!(store.repair_usage_sums(NOW).await, Ok(true));
+        assert_clean(&store).await;
+        other.batch_execute("COMMIT").await.unwrap();
+    });
 }
 
 /// A program before schema 19 moves what is pending to the hours only.
