@@ -17,11 +17,11 @@ use super::common::{Common, Failed};
 pub(super) enum Channel {
     /// List the channels
     List,
-    /// Send the cheapest real call with every key of a channel and print what comes back
+    /// Send the cheapest real request with every key of a channel and print the response
     Test {
         /// The channel's name
         name: String,
-        /// The model to ask [default: the channel's first chat model]
+        /// The model to send it to [default: the channel's first chat model]
         #[arg(long)]
         model: Option<String>,
     },

@@ -26,7 +26,7 @@ pub(super) struct Health {
     /// The gateway's address [default: the configured `metrics.listen`, else `listen`]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Ask whether database and storage work (/readyz), not only whether the process answers (/healthz)
+    /// Check database and storage (/readyz), not only that the process responds (/healthz)
     #[arg(long)]
     ready: bool,
 }

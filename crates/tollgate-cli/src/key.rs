@@ -53,7 +53,7 @@ pub(super) struct Create {
     /// `none`: bare chat replies on the enveloped paths too
     #[arg(long, value_enum)]
     envelope: Option<Envelope>,
-    /// Traces hold what its chats say
+    /// Traces contain the messages of its chats
     #[arg(long)]
     trace_content: bool,
 }

@@ -50,7 +50,7 @@ enum Command {
     Serve(serve::Serve),
     /// Write a first configuration from the providers' keys in the environment, and try its channels
     Init(init::Init),
-    /// Ask a running gateway whether it is well; exit 1 if it is not
+    /// Check the health of a running gateway; exit 1 if it is not healthy
     Health(health::Health),
     /// Check what the gateway needs, a line each with what to do; exit 1 if it cannot work
     Doctor(doctor::Doctor),
@@ -92,7 +92,7 @@ enum Command {
     Video(Box<video::Video>),
     /// Make speech of a text on any gateway and save the audio
     Speech(Box<speech::Speech>),
-    /// Chat with a model on any gateway; the reply is printed as it comes
+    /// Chat with a model on any gateway; the reply is printed as it streams
     Chat(Box<chat::Chat>),
 }
 

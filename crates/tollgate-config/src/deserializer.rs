@@ -127,7 +127,7 @@ impl de::Error for Error {
     }
 
     fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
-        // The names of the type; which of them is similar is decided where the name is known.
+        // Keeps one valid name, which identifies the type; the caller, which knows the wrong name, looks for a similar one.
         Self {
             path: String::new(),
             origin: None,

@@ -16,7 +16,7 @@ use finding::{Finding, Level};
 
 #[derive(Args)]
 pub(super) struct Doctor {
-    /// Send nothing over the network but to the database
+    /// Leave out providers, the OpenID provider, Redis and the replica
     #[arg(long)]
     offline: bool,
 }

@@ -22,7 +22,7 @@ const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 #[derive(Args)]
 pub(super) struct Init {
-    /// Ask nothing: a channel for every key that is found, everything else by default
+    /// Do not prompt: a channel for every key that is found, defaults for everything else
     #[arg(long)]
     yes: bool,
     /// The file to write
