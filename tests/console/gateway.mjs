@@ -72,7 +72,7 @@ try {
   await press("Send");
   await page.locator(".message.assistant", { hasText: "Say hello" }).waitFor();
 
-  // The image and the chat above, in sums that are the same however they are split.
+  // The sums of the image and the chat above are the same for every grouping.
   await page.goto(`${gateway.url}/console/`);
   await page.locator("figure", { hasText: "Requests and failures" }).locator("strong", { hasText: "2 / 0" }).waitFor();
   await page.locator("figure", { hasText: "Images and seconds" }).locator("strong", { hasText: "1 / 0" }).waitFor();
@@ -84,7 +84,7 @@ try {
 
   await page.goto(`${gateway.url}/console/channels`);
   await press("New channel");
-  await page.locator("dialog input[name=name]").fill("sandbox"); // In place of the built-in channel, to which the task above is linked.
+  await page.locator("dialog input[name=name]").fill("sandbox"); // This channel replaces the built-in one, to which the task above is linked.
   await page.locator("dialog select[name=kind]").selectOption("sandbox");
   await press("Create");
   await page.getByRole("heading", { name: "sandbox", exact: true }).waitFor();
@@ -100,7 +100,7 @@ try {
   await press("Wake");
   await page.getByRole("button", { name: "Pause", exact: true }).waitFor();
 
-  // One that was deleted, to which chats and the trail may still link.
+  // A channel that is deleted afterwards: chats and the trail may still link to it.
   await page.goto(`${gateway.url}/console/channels`);
   await press("New channel");
   await page.locator("dialog input[name=name]").fill("gone");
@@ -137,7 +137,7 @@ try {
   await press("Verify the chain");
   await page.getByText("is intact").waitFor();
 
-  // Every page of the navigation, and every page that is linked from one: what the gateway does not serve is linked nowhere.
+  // Every page of the navigation, and every page that one of them links to: no link may lead to a page that the gateway does not serve.
   const linked = () => page.locator("nav a[href^='/console/'], main a[href^='/console/']").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
   const waiting = new Set(await linked());
   for (const address of waiting) {
@@ -187,7 +187,7 @@ try {
   await page.locator("td", { hasText: "0.5" }).first().waitFor();
   const rejected = await fetch(`${gateway.url}/v1/images/generations`, { method: "POST", headers: { authorization: `Bearer ${second}`, "content-type": "application/json" }, body: JSON.stringify({ model: "gpt-image-2-official", prompt: "A mill" }) });
   expect(rejected.status === 402, `a request beyond the budget is answered ${rejected.status}`);
-  // A chat, which costs nothing here, appears in the list without a reload.
+  // A chat, which is free here, appears in the list without a reload.
   await page.goto(`${gateway.url}/console/chats?live=1`);
   await page.locator("main h1").waitFor();
   const rows = await page.locator("main tbody tr").count();

@@ -1,5 +1,5 @@
-// A small stand-in for the admin API: it answers the console's pages from fixed objects in the API's shapes.
-// It lets the pages be worked on without a build; `node tests/console/mock.mjs [PORT]` serves it.
+// A mock of the admin API: it answers the console's requests with fixed objects in the API's shapes. With it, the pages can be developed without a
+// build; `node tests/console/mock.mjs [PORT]` starts it.
 import { createServer } from "node:http";
 import { readFile, readdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
@@ -29,7 +29,7 @@ const usage = Array.from({ length: 24 }, (_, n) => ({ hour: new Date(Math.floor(
 const empty = () => ({ data: [], next_cursor: null });
 const list = (...data) => ({ data, next_cursor: null });
 
-/** What GET answers, by path. */
+/** The responses to GET, by path. */
 const ANSWERS = {
   "/users": list(user, { ...user, id: "user_2", name: "ann", disabled: true, unlimited: true }), "/users/user_1": user, "/users/user_1/entries": list(entry),
   "/keys": list(key, { ...key, id: "key_2", name: "", revoked_at: at }), "/keys/key_1": key, "/entries": list(entry), "/usage": { ...list(...usage), watermark: at },
@@ -61,12 +61,12 @@ async function page() {
   return text.replace("{{modulepreload}}", "");
 }
 
-/** What the console looks for in the OpenAPI document, to show only what the gateway serves. */
+/** The paths that the mock's OpenAPI document lists, because the console shows only what the gateway serves. */
 const SERVED = "usage tasks chats quote users keys entries channels prices events nodes sessions me search tail tokens admins alerts budgets audits channels/{name}/pause models/custom".split(" ");
 
 /**
- * Starts the mock; resolves with its address and what stops it. `caching` are headers of the console's files, which the browser asks for again on
- * each page without them; `scripts` more files, by path.
+ * Starts the mock; resolves with its address and a function that stops it. `caching`: headers of the console's files, without which the browser
+ * requests the files again on each page; `scripts`: more files, by path.
  */
 export function startMock(port = 0, { caching = {}, scripts = {} } = {}) {
   let session = null;

@@ -30,10 +30,10 @@ role_claim = "groups"
 roles = { owner = "owner", operator = "operator", finance = "finance", support = "support", viewer = "viewer", staff = "user" }
 `, { mode: 0o600 });
 const gateway = await startGateway(folder);
-console.warn = console.info = () => {}; // The provider says that its pages, keys and times are those of tests.
+console.warn = console.info = () => {}; // The provider warns that its pages, keys and times are only for tests.
 const provider = new Provider(issuer, {
   clients: [{ client_id: "tollgate", client_secret: "a secret of the test", redirect_uris: [`${gateway.url}/oidc/callback`] }],
-  // Who signs in as NAME has the group of that name, up to the first hyphen.
+  // An account NAME has the group of that name, up to the first hyphen.
   findAccount: (_context, id) => ({ accountId: id, claims: () => ({ sub: id, preferred_username: id, groups: [id.split("-")[0]] }) }),
   claims: { openid: ["sub"], profile: ["preferred_username", "groups"] },
   pkce: { required: () => true },
@@ -42,7 +42,7 @@ const provider = new Provider(issuer, {
 answer = provider.callback();
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 
-/** A page of a browser of its own, in which nobody is signed in. */
+/** A page in a separate browser, in which nobody is signed in. */
 async function newPage() {
   const page = await (await browser.newContext()).newPage();
   page.setDefaultTimeout(20_000);
@@ -51,7 +51,7 @@ async function newPage() {
   return page;
 }
 
-/** The provider's pages: name and password, then consent if it asks for that. */
+/** Fills in the provider's pages: name and password, then consent if the provider requests it. */
 async function enterPassword(page, name, until) {
   await page.locator("input[name=login]").fill(name);
   await page.locator("input[name=password]").fill("any");
@@ -110,7 +110,7 @@ try {
     await page.context().close();
   }
 
-  // Money needs the provider's password again, in a window of its own; the form stays.
+  // Moving money needs the provider's password again, in a separate window; the form stays open.
   const owner = await newPage();
   await signIn(owner, "/console/users", "owner-ann");
   const press = (name) => owner.getByRole("button", { name, exact: true }).last().click();
@@ -131,7 +131,7 @@ try {
   await closed;
   await owner.locator(".facts").getByText("7.5").waitFor();
 
-  // Who has no role is told so.
+  // An account without a role gets a message.
   const nobody = await newPage();
   await signIn(nobody, "/console/", "nobody");
   await nobody.getByText("Your account has no role here").waitFor();

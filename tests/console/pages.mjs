@@ -1,5 +1,5 @@
-// Opens every page of the console and the portal in Chromium: no error on the console, no violation that axe-core finds,
-// nothing wider than the window. `NODE_PATH` must lead to playwright-core and axe-core; SCREENSHOTS names a folder for images.
+// Opens every page of the console and the portal in Chromium: no error on the browser's console, no violation that axe-core finds, nothing wider than
+// the window. `NODE_PATH` must lead to playwright-core and axe-core; SCREENSHOTS names a folder for images.
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 import { startMock } from "./mock.mjs";
@@ -18,7 +18,7 @@ const LOOKS = [
 const failures = [];
 const expect = (holds, what) => holds || failures.push(what);
 
-/** Reports what the page says on its console, from now on. */
+/** Reports the messages on the page's console, from then on. */
 function listen(page, name) {
   page.on("console", (message) => message.type() === "error" && !/status of 4(01|03|09)/.test(message.text()) && failures.push(`${name()}: ${message.text()}`));
   page.on("pageerror", (error) => failures.push(`${name()}: ${error.message}`));
@@ -35,7 +35,7 @@ async function checkPage(page, name) {
   if (folder) await page.screenshot({ path: `${folder}/${name.replace(/\W+/g, "-")}.png`, fullPage: true });
 }
 
-/** The journeys of one role: sign-in, a form with an error at its field, a secret shown once, a password asked again. */
+/** The journeys of one role: sign-in, a form with an error at its field, a secret shown once, a second request for the password. */
 async function checkForms(page, url) {
   await page.goto(`${url}/console/users`);
   await page.getByRole("button", { name: "New user" }).first().click();
@@ -73,7 +73,7 @@ async function signIn(page, url, name) {
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
 
 async function checkLook(look) {
-  // As the gateway does: the browser keeps the files, and what it compiled of them.
+  // The same header as the gateway's: the browser keeps the files, and their compiled form.
   const caching = { "cache-control": "max-age=3600" };
   const mock = await startMock(0, { caching, scripts: { "/axe.js": axe } });
   const context = await browser.newContext({ viewport: { width: look.width, height: 900 }, locale: "en-GB" });
@@ -109,7 +109,7 @@ async function checkLook(look) {
   mock.stop();
 }
 
-// Side by side, because much of the time is waiting.
+// The looks are checked side by side, because much of the time is waiting.
 await Promise.all(LOOKS.map(checkLook));
 await browser.close();
 failures.forEach((failure) => console.error(failure));

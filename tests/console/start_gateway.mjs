@@ -1,11 +1,11 @@
-// Starts and ends the gateway under test.
+// Starts and stops the gateway under test.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** Starts the gateway on an empty folder, with its tollgate.toml if there is one; resolves with its address, the code of the first sign-in and `stop`. */
+/** Starts the gateway on an empty folder, with its tollgate.toml if there is one; resolves with its address, the first sign-in code and `stop`. */
 export function startGateway(folder) {
   const child = spawn(process.env.TOLLGATE, ["serve", "--listen", "127.0.0.1:0", "--data-dir", folder, "--no-demo"], { cwd: folder, stdio: ["ignore", "pipe", "pipe"] });
-  // Resolves when it has ended: until then it may write to its folder.
+  // Resolves when the gateway has exited: until then it may write to its folder.
   const stop = async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
     const ended = once(child, "exit");

@@ -1,4 +1,4 @@
-// Every text of the pages has a Chinese one, with the same placeholders.
+// Checks that every text of the pages has a Chinese translation with the same placeholders.
 import { readdir, readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 

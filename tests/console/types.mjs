@@ -1,4 +1,4 @@
-// The TypeScript compiler over the scripts of the console and the portal: they run as they are, so types come from inference and JSDoc.
+// Runs the TypeScript compiler over the scripts of the console and the portal. They are not compiled for use, so types come from inference and JSDoc.
 // NODE_PATH must lead to typescript.
 import { readdirSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,6 +1,6 @@
-// Coding agents without a terminal, through one call of a tool: the model calls the agent's shell, the agent runs the command and
-// sends its output back, and the model's answer, which quotes it, ends the run. The models are those of the fake providers and the
-// sandbox, which make the call that the prompt names.
+// Coding agents without a terminal, with one call of a tool: the model calls the agent's shell, the agent runs the command and
+// sends its output back, and the model's response, which quotes the output, ends the run. The models are those of the fake providers
+// and the sandbox, which generate the call that the prompt names.
 "use strict";
 
 const assert = require("node:assert/strict");
@@ -14,7 +14,7 @@ const programs = path.join(process.env.NODE_PATH, ".bin");
 const LIMIT = 60_000;
 const SANDBOX = "sdk-sandbox";
 const CHANNELS = [SANDBOX, "sdk-openai-chat", "sdk-openai-responses", "sdk-anthropic-next", "sdk-gemini-next"];
-// The output is no part of the command. gemini-cli refuses commands with substitutions.
+// The command does not contain its output. gemini-cli rejects commands with substitutions.
 const COMMAND = "expr 4100 + 142 | tee result.txt";
 const OUTPUT = "4242";
 
@@ -26,8 +26,8 @@ const codexSettings = (model) => [
   "analytics.enabled=false",
 ];
 
-// `own`: the model whose channel speaks the agent's format; `other`: one that is translated.
-// `prepare` writes files into the home and work folders and returns more environment.
+// `own`: the model whose channel uses the agent's format; `other`: one that needs a translation.
+// `prepare` writes files into the home and work folders and returns additional environment variables.
 const AGENTS = {
   "claude-code": {
     own: "sdk-anthropic-next",
@@ -76,7 +76,7 @@ const AGENTS = {
     own: "sdk-openai-chat",
     tool: "bash",
     arguments: { command: COMMAND, description: "Makes a file" },
-    // It puts quotes around words with spaces, and a space between words.
+    // opencode puts quotes around arguments with spaces, and joins arguments with a space.
     start: (model, prompt) => ["opencode", "run", "--auto", "--title", "test", "-m", `tollgate/${model}`, ...prompt.split(" ")],
     prepare(model, home, work) {
       const provider = {
@@ -91,7 +91,7 @@ const AGENTS = {
   },
 };
 
-// Runs a program with the environment and nothing else of ours but PATH; resolves with what it printed.
+// Runs a program with this environment, without our variables except PATH; resolves with its output.
 function output([program, ...words], cwd, env) {
   return new Promise((resolve, reject) => {
     const options = { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: LIMIT, killSignal: "SIGKILL" };
@@ -119,13 +119,13 @@ async function runAgent(name, model) {
     fs.mkdirSync(home);
     fs.mkdirSync(work);
     const local = { PATH: process.env.PATH, HOME: home, TMPDIR: folder, NO_PROXY: "127.0.0.1", no_proxy: "127.0.0.1", CI: "1" };
-    // Whatever else they would reach is out of their reach.
+    // The agents cannot reach any other server.
     const offline = { HTTP_PROXY: "http://127.0.0.1:9", HTTPS_PROXY: "http://127.0.0.1:9" };
     const text = await output(agent.start(model, prompt), work, { ...local, ...offline, ...agent.prepare(model, home, work) });
     const result = path.join(work, "result.txt");
     assert.ok(fs.existsSync(result), `the tool was not run; the agent printed: ${text}`);
     assert.equal(fs.readFileSync(result, "utf8").trim(), OUTPUT);
-    // The fakes answer with the tool's result as they read it in their own format; the sandbox answers with text.
+    // The fakes quote the tool's result as they read it in their own format; the sandbox returns other text.
     if (model === SANDBOX) assert.ok(text.trim(), "the agent printed no answer");
     else assert.match(text, new RegExp(`echo: [^]*${OUTPUT}`));
   } finally {
@@ -153,7 +153,7 @@ async function main() {
     }
   }
   console.log(`agents: ${chosen.length - failed} of ${chosen.length} cases passed`);
-  // A word may name cases of other scripts only.
+  // A word may name cases that only other scripts have.
   process.exit(failed || (!chosen.length && !words.length) ? 1 : 0);
 }
 

@@ -1,5 +1,5 @@
-// What the scripts of the JavaScript SDKs share: the gateway under test, its models, a runner. The cases are a selection of those
-// in Python: what differs between the SDKs of one vendor is how they read replies and streams.
+// Shared by the scripts of the JavaScript SDKs: the gateway under test, its models, a runner. The cases are a selection of the Python ones: the SDKs
+// of one vendor differ in how they read replies and streams.
 "use strict";
 
 const assert = require("node:assert/strict");

@@ -20,9 +20,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 _site = json.loads(os.environ["TOLLGATE_SDK_SITE"])
 URL = _site["url"]
 KEY = _site["key"]  # of a user with a balance
-EMPTY_KEY = _site["empty_key"]  # of a user without one
-LIMITED_KEY = _site["limited_key"]  # takes one request a minute
-CREDIT = _site["credit"]  # what the user began with
+EMPTY_KEY = _site["empty_key"]  # of a user without a balance
+LIMITED_KEY = _site["limited_key"]  # limited to one request a minute
+CREDIT = _site["credit"]  # the initial balance of the user
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Model:
     """A model of gateway.toml."""
 
     id: str
-    thinks: bool = True  # counts tokens of thinking where it is asked to think
-    shows: bool = True  # and shows its thoughts
+    thinks: bool = True  # counts thinking tokens if the request asks for thinking
+    shows: bool = True  # also shows its thoughts
 
     @property
     def is_sandbox(self):
@@ -53,7 +53,7 @@ MODELS = [
     Model("sdk-gemini-next"),
 ]
 
-# What a wrong key, an unknown model and other refusals are tried with.
+# The values with which rejections are tested: a wrong key, an unknown model and others.
 WRONG_KEY = "sk-" + "0" * 40
 UNKNOWN = "no-such-model"
 FAIL = "hello [[sandbox:fail]]"
@@ -67,22 +67,23 @@ WEATHER = {
 
 
 def say(text):
-    """A message that every model answers with `echo: TEXT…`: the fakes do it anyway."""
+    """A message to which every model responds with `echo: TEXT…`: the fakes do so for any message."""
     return f"{text}[[sandbox:say=echo: {text}]]"
 
 
 def breaks(model):
-    """A message whose answer breaks off in the middle of the stream."""
+    """A message whose response breaks off in the middle of the stream."""
     return "one two three four five six seven " + ("[[sandbox:cut=2]]" if model.is_sandbox else "[[fake:error-event]]")
 
 
 def endless(model):
-    """A message whose answer is longer than anybody reads."""
+    """A message whose response is longer than any client reads."""
     return "go on " + ("[[sandbox:words=100000]]" if model.is_sandbox else "[[fake:endless]]")
 
 
 def endless_cap(model):
-    """The limit of that answer. A stream that hides reasoning is read on until more has come than was held for: soon, if that is little."""
+    """The limit of that response. After the client leaves, the gateway reads a stream with hidden reasoning until the hold is used up: a low limit
+    shortens that."""
     return 100_000 if model.is_sandbox else 300
 
 
@@ -102,13 +103,13 @@ def check_calls(model, calls):
 
 
 def check_image(model, text):
-    """Whether the answer shows that an image arrived, as bytes or as a link."""
+    """Whether the response shows that an image arrived, as bytes or as a link."""
     known = ["image"] if model.is_sandbox else ["[image/png", IMAGE_URL]
     assert any(word in text for word in known), text
 
 
 def sent_back(item):
-    """A part of a reply as a request takes it: without what the SDK's helpers added to it."""
+    """A part of a reply in the form that a request accepts: without the members that the SDK's helpers added."""
     if isinstance(item, list):
         return [sent_back(one) for one in item]
     if not isinstance(item, dict):
@@ -155,7 +156,7 @@ IMAGE_URL = f"http://127.0.0.1:{_images.server_port}/image.png"
 
 
 def balance():
-    """What is left of the user's balance, and what was charged."""
+    """The remaining amount of the user's balance, and the charged amount."""
     request = urllib.request.Request(f"{URL}/v1/user/balance", headers={"authorization": f"Bearer {KEY}"})
     with urllib.request.urlopen(request) as answer:
         record = json.load(answer)
@@ -163,7 +164,7 @@ def balance():
 
 
 def check_abort(begin_and_abort, most):
-    """An answer that nobody waits for is settled: something is charged, less than `most`, and nothing stays held."""
+    """A response that the client aborts is settled: something is charged, less than `most`, and nothing stays held."""
     remain, used = balance()
     begin_and_abort()
     until = time.monotonic() + 60
@@ -178,7 +179,7 @@ def check_abort(begin_and_abort, most):
 
 
 def raises(kind, run):
-    """The exception of exactly this kind, or below it, that `run` raises."""
+    """Checks that `run` raises an exception of this class or a subclass; returns it."""
     try:
         got = run()
     except kind as e:
@@ -187,7 +188,7 @@ def raises(kind, run):
 
 
 def books():
-    """Nothing stays held, and what is left and what was charged are what there was."""
+    """Nothing stays held, and the remaining and the charged amount add up to the initial balance."""
     until = time.monotonic() + 60
     while abs(sum(balance()) - CREDIT) > 1e-6:
         assert time.monotonic() < until, f"{balance()} is not {CREDIT}"
@@ -205,14 +206,14 @@ def once(run):
 
 
 def each_model(run):
-    """A case for every model."""
+    """Registers a case for every model."""
     for model in MODELS:
         _cases.append((f"{run.__name__}[{model}]", lambda model=model: run(model)))
     return run
 
 
 def main(package):
-    """Runs the cases whose names hold one of the arguments, or all."""
+    """Runs the cases whose names contain one of the arguments, or all cases."""
     chosen = [case for case in _cases if len(sys.argv) < 2 or any(word in case[0] for word in sys.argv[1:])]
     failed = 0
     for name, run in [*chosen, ("books", books)]:
@@ -224,5 +225,5 @@ def main(package):
             print(f"FAILED {package} {name}: {type(e).__name__}: {str(e)[:1500]}")
             print("".join(traceback.format_list(frames[1:])), end="")
     print(f"{package}: {len(chosen) + 1 - failed} of {len(chosen) + 1} cases passed", flush=True)
-    # No waiting for connections that the SDKs keep open.
+    # Exits without waiting for connections that the SDKs keep open.
     os._exit(1 if failed or not chosen else 0)

@@ -34,7 +34,7 @@ eachModel("stream", async (model) => {
   assert.equal(chunks.at(-1).candidates[0].finishReason, "STOP");
 });
 
-// The SDK's own history: it drops a turn whose last chunk has no part.
+// The SDK's own history drops a turn whose last chunk has no part.
 eachModel("chats", async (model) => {
   const chat = client.chats.create({ model });
   await chunksOf(chat.sendMessageStream({ message: say("first") }));

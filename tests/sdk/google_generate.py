@@ -82,7 +82,7 @@ def stream(model):
 
 @each_model
 def chats(model):
-    """The SDK's own history: it drops a turn whose last chunk has no part."""
+    """The SDK's own history drops a turn whose last chunk has no part."""
     chat = client.chats.create(model=model.id)
     check_echo("".join(chunk.text or "" for chunk in chat.send_message_stream(say("first"))), "first")
     check_echo(chat.send_message(say("second")).text, "second")
@@ -114,9 +114,9 @@ def tools(model):
 
 @each_model
 def tools_called_by_the_sdk(model):
-    """The SDK makes the declaration, calls the function and sends the result by itself."""
+    """The SDK creates the declaration, calls the function and sends the result by itself."""
     if model.is_sandbox:
-        return  # It calls without the argument.
+        return  # The sandbox calls the function without the argument.
     asked = []
 
     def get_weather(city: str) -> str:
@@ -149,7 +149,7 @@ def images(model):
         types.Part.from_uri(file_uri=IMAGE_URL, mime_type="image/png"),
         types.Part.from_bytes(data=IMAGE, mime_type="image/png"),
     ]
-    # Older models take no links, in Google's own API neither.
+    # Older models do not accept links, and neither does Google's own API for them.
     for part in parts[str(model) == "gemini" :]:
         reply = client.models.generate_content(model=model.id, contents=[part, "see"])
         check_image(model, reply.text)
@@ -202,7 +202,7 @@ def breaks_off(model):
 @each_model
 def abort(model):
     def run():
-        # A client of its own: the SDK gives its streams nothing to close them with but their connections.
+        # A separate client: the SDK's streams can only be closed along with the client's connections.
         own = connect()
         config = types.GenerateContentConfig(max_output_tokens=endless_cap(model))
         stream = own.models.generate_content_stream(model=model.id, contents=endless(model), config=config)
@@ -240,7 +240,7 @@ def errors():
 
 @once
 def versions():
-    """Both versions of the path, whatever the SDK's own is."""
+    """Both versions of the path, whichever one the SDK uses."""
     for version in ["v1", "v1beta"]:
         client = connect(api_version=version)
         check_echo(client.models.generate_content(model=SANDBOX.id, contents=say("hello")).text)

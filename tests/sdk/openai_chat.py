@@ -58,7 +58,7 @@ def conversation(model):
         user(say("second")),
     ]
     reply = client.chat.completions.create(model=model.id, messages=messages, max_completion_tokens=500)
-    # Gemini has no instructions in the middle: they go before the next message's text.
+    # Gemini does not support instructions in the middle: the gateway puts them before the next message's text.
     assert "second" in reply.choices[0].message.content and "first" not in reply.choices[0].message.content, reply
 
 
@@ -108,7 +108,7 @@ def tools(model):
 
 @each_model
 def tools_whole(model):
-    """Not streamed, and one tool forced."""
+    """A reply that is not streamed, with one forced tool."""
     choice = {"type": "function", "function": {"name": "get_weather"}}
     if str(model) == "deepseek":
         choice = "auto"
@@ -153,7 +153,7 @@ def thinking(model):
 def check_thoughts(model, message, usage):
     assert message.content, message
     assert usage.completion_tokens_details.reasoning_tokens > 0, usage
-    # A model on the responses format shows its thoughts only where a summary is asked for.
+    # A model on the responses format shows its thoughts only if the request asks for a summary.
     if model.shows and str(model) != "openai-responses":
         assert message.reasoning_content and message.reasoning_content not in message.content, message
 
@@ -221,7 +221,7 @@ def asynchronous():
 
 @once
 def bare_v1():
-    """Clients that only take a base URL ending in /v1 of the root."""
+    """Clients that accept only a base URL that ends in /v1, below the root."""
     root = client.with_options(base_url=f"{URL}/v1")
     reply = root.chat.completions.create(model=SANDBOX.id, messages=[user(say("hello"))])
     check_echo(reply.choices[0].message.content)

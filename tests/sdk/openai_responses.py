@@ -42,7 +42,7 @@ def conversation(model):
     ]
     first = client.responses.create(model=model.id, input=items, max_output_tokens=500, store=False)
     check_echo(first.output_text, "second")
-    # What came is sent back as it is.
+    # The output is sent back unchanged.
     items += [sent_back(item.to_dict()) for item in first.output]
     items += [{"role": "user", "content": say("third")}]
     check_echo(client.responses.create(model=model.id, input=items, store=False).output_text, "third")
@@ -141,7 +141,7 @@ def thinking(model):
 
 @each_model
 def breaks_off(model):
-    """The error is an event here; the helper then raises, for there is no whole answer."""
+    """The error is an event; the helper then raises, because there is no complete response."""
     with client.responses.stream(model=model.id, input=breaks(model), store=False) as stream:
         try:
             kinds = [event.type for event in stream]

@@ -1,4 +1,4 @@
-// The start of both sites: the console of the operators and the portal of the users.
+// The start of both sites: the operators' console and the users' portal.
 import { html, render } from "./lib/ui.js";
 import { language, setLanguage } from "./lib/i18n.js";
 import { base, followLinks } from "./lib/router.js";

@@ -1,4 +1,4 @@
-//! What a provider is sent in place of what the client requested: the record lists it, also after a crash.
+//! What the gateway sends a provider in place of what the client requested: the record lists it, also after a crash.
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Fake, Options, Provider, start};
@@ -13,7 +13,7 @@ on_sqlite!(
 );
 on_both!(adjustments_survive_a_crash);
 
-/// A gateway, not started yet, whose one channel leads to a fake.
+/// A gateway that is not started yet, whose only channel leads to a fake.
 async fn prepare(backend: Backend, provider: Provider, model: &str) -> (TestGateway, Fake) {
     let fake = start(provider, Options::default()).await.unwrap();
     let (kind, url) = (provider.name(), fake.base_url());
@@ -21,7 +21,7 @@ async fn prepare(backend: Backend, provider: Provider, model: &str) -> (TestGate
         "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"access:hidden-half\"]\n\
          models = [\"{model}\"]\npoll_ms = 100\n"
     );
-    // On SQLite a restarted gateway takes its tasks back at once.
+    // On SQLite a restarted gateway reclaims its tasks at once.
     let setup = Setup::new(backend).config(&config);
     let setup = setup.env("TOLLGATE_LEASES__SECONDS", "1");
     (setup.prepare().await, fake)
@@ -44,7 +44,7 @@ async fn the_nearest_size_is_an_adjustment(backend: Backend) {
         "model": "gpt-image-2-official", "prompt": "a pier", "size": "1881x836", "colour": "blue",
     });
     let record = client.generate(&body).await;
-    // The family's own come first.
+    // The adjustments of the family come first.
     let colour = ("colour", json!("blue"), Value::Null);
     let size = ("size", json!("1881x836"), json!("1536x512"));
     check_adjustments(&record, &[colour, size]);
@@ -74,7 +74,7 @@ async fn adjustments_survive_a_crash(backend: Backend) {
     gateway.crash_at("run.after_provider_job_id");
     assert!(gateway.start_to_crash().await, "{}", gateway.log_tail());
     let client = gateway.unlimited_client().await;
-    // Words that this provider would read as parameters.
+    // Text in the prompt that this provider would read as parameters.
     let body = json!({
         "model": "seedance-1.0-pro", "prompt": "a pier --dur 12 at dusk", "duration": 2, "resolution": "480p",
     });

@@ -1,4 +1,4 @@
-//! `admin.listen`: operators have a listener of their own, with client certificates if they want.
+//! `admin.listen`: a separate listener for operators, optionally with client certificates.
 
 use std::net::TcpListener as StdListener;
 use std::os::fd::OwnedFd;
@@ -83,7 +83,7 @@ async fn operators_have_a_listener_of_their_own(backend: Backend) {
         ("/openapi.json", vec![], 200, 200),
         ("/healthz", vec![], 200, 200),
         ("/readyz", vec![], 200, 200),
-        // On loopback the gateway's own listener shows them without a key.
+        // On a loopback address, the gateway's own listener serves metrics without a key.
         ("/metrics", vec![], 200, 401),
         (
             "/metrics",
@@ -98,7 +98,7 @@ async fn operators_have_a_listener_of_their_own(backend: Backend) {
             assert_eq!(reply.status, status, "{url} {headers:?}");
         }
     }
-    // Files of pages are on both, and the pages say where the other listener is, if at all.
+    // Both listeners serve the files of the pages. The console's page names the clients' address; the portal's does not name the operators'.
     let page = async |url: String| client.fetch(&url).await.expect(200).text();
     let console = page(format!("http://{admin}/console/")).await;
     let clients = format!("name=\"tollgate-clients\" content=\"http://{main}\"");
@@ -114,7 +114,7 @@ async fn operators_have_a_listener_of_their_own(backend: Backend) {
             reply.expect(200);
         }
     }
-    // Commands know the address from the configuration.
+    // Commands read the address from the configuration.
     let link = gateway
         .cli_json(&["admin", "create", "ann", "--role", "viewer"])
         .await;
@@ -152,7 +152,7 @@ async fn the_first_admin_signs_in_at_the_listener_of_operators(backend: Backend)
     };
     let (main, own) = (gateway.address(), format!("http://{admin}"));
     sign_in(&main, &own).await.expect(404);
-    // Pages of the portal must not act as an admin.
+    // Requests from pages of the portal must not act as an admin.
     for origin in [
         format!("http://{main}"),
         "https://ai.example.com".to_owned(),
@@ -203,7 +203,7 @@ async fn sign_in_by_a_provider_leads_back_to_the_listener_of_the_pages(backend: 
     gateway.close().await;
 }
 
-/// An authority, and what it signs.
+/// A certificate authority that signs certificates.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate of a client and its key.
@@ -217,7 +217,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A certificate that ends with this year.
+    /// Signs a certificate that expires at the end of this year.
     fn sign(&self, year: i32) -> Identity {
         let mut params = CertificateParams::new(["ann".to_owned()]).unwrap();
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
@@ -234,7 +234,7 @@ impl Authority {
     }
 }
 
-/// Sends a request over TLS as a client with a certificate or without one. `None` if the gateway refuses the connection.
+/// Sends a request over TLS as a client with a certificate or without one. `None` if the gateway rejects the connection.
 async fn get(
     address: &str,
     server: &CertificateDer<'static>,
@@ -261,7 +261,7 @@ async fn get(
         "GET {path} HTTP/1.1\r\nhost: {NAME}\r\nauthorization: Bearer {OWNER}\r\nconnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.ok()?;
-    // In TLS 1.3 a client learns only now that its certificate was not accepted.
+    // In TLS 1.3 a client only notices at this point that its certificate was rejected.
     let mut response = String::new();
     stream.read_to_string(&mut response).await.ok()?;
     (!response.is_empty()).then_some(response)
@@ -271,7 +271,7 @@ fn is_ok(response: Option<String>) -> bool {
     response.is_some_and(|response| response.starts_with("HTTP/1.1 200"))
 }
 
-/// A gateway whose listeners have the same certificate, and whose operators need one of `authority`.
+/// Starts a gateway whose listeners have the same certificate. Operators need a certificate of `authority`.
 async fn start(backend: Backend, authority: &Authority) -> (TestGateway, CertificateDer<'static>) {
     let config = format!(
         "[tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n{LISTEN}tls.client_ca = \"ca.pem\"\n"
@@ -312,7 +312,7 @@ async fn connections_without_a_certificate_of_the_authority_are_rejected(backend
         );
         assert_eq!(is_ok(response), expected, "{described}");
     }
-    // Clients of the gateway need none, and find nothing of operators.
+    // Clients of the gateway need no certificate, and their listener serves nothing for operators.
     assert!(is_ok(get(&main, &server, None, "/healthz").await));
     let reply = get(&main, &server, None, "/admin/v1/me").await.unwrap();
     assert!(reply.starts_with("HTTP/1.1 404"), "{reply}");
@@ -342,14 +342,14 @@ async fn a_changed_authority_counts_for_new_connections(backend: Backend) {
         async |identity: &Identity| is_ok(get(&admin, &server, Some(identity), "/healthz").await);
     let write = |text: String| std::fs::write(gateway.dir().join("ca.pem"), text).unwrap();
     assert!(is_served(&old).await && !is_served(&new).await);
-    // Both, while clients get new certificates.
+    // The file has both authorities while clients get new certificates.
     write(first.pem() + &second.pem());
     until_true("the second authority", async || is_served(&new).await).await;
     assert!(is_served(&old).await);
     write(second.pem());
     until_true("the end of the first", async || !is_served(&old).await).await;
     assert!(is_served(&new).await);
-    // A file that cannot be used changes nothing.
+    // If the new file cannot be used, the gateway keeps the authority that it has.
     write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned());
     let words = "the TLS certificate was not replaced";
     until_true(words, async || gateway.log().contains(words)).await;
@@ -384,7 +384,7 @@ async fn connections_of_operators_are_counted_apart_and_drained(backend: Backend
     let setup = Setup::new(backend).env("TOLLGATE_LIMITS__MAX_CONNECTIONS", "1");
     let mut gateway = setup.config(LISTEN).admin_key(OWNER).start().await;
     let admin = admin_address(&gateway).await;
-    // Clients take up their only connection, and the reserve beside it.
+    // Clients use up their only connection and the reserve beside it.
     let mut of_clients = Vec::new();
     for _ in 0..40 {
         of_clients.push(gateway.raw().await);

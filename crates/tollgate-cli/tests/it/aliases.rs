@@ -1,4 +1,4 @@
-//! Aliases: other names of a model, with its price, its channels and its books.
+//! Aliases: other names of a model, with the model's price, channels and books.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Authentication, and what balances say.
+//! Authentication, and the balances that the API reports.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn keys_are_checked(backend: Backend) {
         }
     }
     let unknown = format!("sk-{}", "a".repeat(40));
-    // Whether it is taken for a key.
+    // Whether the gateway reads the header's value as a key.
     for (headers, is_key) in [
         (&[][..], false),
         (&[("authorization", "")], false),
@@ -85,7 +85,7 @@ async fn keys_are_checked(backend: Backend) {
             assert!(message.starts_with(expected), "{message}");
         }
     }
-    // Without a key nothing else of a request is checked.
+    // If a request has no key, the gateway checks nothing else of it.
     let anonymous = gateway.anonymous();
     for path in ["images/generations", "images/edits", "tasks/batch"] {
         let body = json!("rubbish");
@@ -129,7 +129,7 @@ async fn revocations_are_seen(backend: Backend) {
     assert_eq!(body["message"], message);
     stays.get("/v1/models").await.expect(200);
 
-    // What was accepted before is generated and charged all the same.
+    // Tasks that were accepted before are generated and charged all the same.
     stays.submit(&image("[[sandbox:delay=1500]]")).await;
     gateway.cli_json(&["user", "disable", "owner"]).await;
     rejection(&stays).await.rejected(403, "");
@@ -171,7 +171,7 @@ async fn balances_are_returned(backend: Backend) {
             assert_eq!(reply.header("access-control-allow-origin"), "*", "{path}");
         }
     }
-    // A browser sends a preflight without a key; pages may read failures too.
+    // A browser sends a preflight without a key; pages may also read errors.
     let anonymous = gateway.anonymous();
     for path in BALANCES {
         let headers = [
@@ -192,7 +192,7 @@ async fn balances_are_returned(backend: Backend) {
         let reply = anonymous.get(path).await.expect(401);
         assert_eq!(reply.header("access-control-allow-origin"), "*");
     }
-    // A credit counts at once.
+    // A credit is available at once.
     for (arguments, left) in [(&["0.75", "--note", "a gift"][..], 10.0), (&["-4"], 6.0)] {
         let command = [&["user", "credit", "poor"], arguments].concat();
         gateway.cli_json(&command).await;
@@ -211,7 +211,7 @@ async fn quotas_of_keys_and_balances_of_users_are_separate(backend: Backend) {
     let mill = image("a mill");
 
     let held = small.submit(&image("[[sandbox:hang]]")).await;
-    // What is held is not used, only not available.
+    // A held amount is not available, but it is not used either.
     assert_eq!(small.key_balances().await, (0.0, 0.0));
     assert_eq!(small.balances().await, (2.0, 0.0));
     small.post_image(&mill).await.rejected(402, "quota");
@@ -225,7 +225,7 @@ async fn quotas_of_keys_and_balances_of_users_are_separate(backend: Backend) {
     open.post_image(&mill).await.rejected(402, "balance");
     assert_eq!(open.balances().await, (0.0, 3.0));
     broke.post_image(&mill).await.rejected(402, "");
-    // What costs nothing needs no money.
+    // A request that costs nothing needs no balance.
     let free = json!({ "model": "wan2.7-image", "prompt": "x", "size": "768x768" });
     broke.generate(&free).await;
     gateway.close().await;

@@ -1,4 +1,4 @@
-//! `tollgate backup` and `restore`: a copy that was taken while money moved is complete, and restoring destroys nothing.
+//! `tollgate backup` and `restore`: a backup that is taken while money moves is complete, and a restore destroys nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,7 +27,7 @@ async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
         while !stop.load(Ordering::Relaxed) {
             client.post("/v1/chat/completions", &chat).await.expect(200);
             chats.fetch_add(1, Ordering::Relaxed);
-            // One image after the other: of a long queue the test would have to wait for the end.
+            // Images are generated one after the other: with a long queue, the test would have to wait for its end.
             client.generate(&image).await;
         }
     };
@@ -47,7 +47,7 @@ async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
     let spenders = join_all((0..6).map(|_| spend()));
     tokio::join!(spenders, back_up);
 
-    // Each of them is a database of its own whose books close, with less spent than in the next.
+    // Each backup is a separate database whose books close, with a smaller spent amount than the next one.
     let mut used = Vec::new();
     for n in 0..4 {
         let data = gateway.dir().join(&format!("restored-{n}"));
@@ -64,7 +64,7 @@ async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
     }
     assert!(used.is_sorted_by(|a, b| a > b), "{used:?}");
 
-    // A gateway goes on from the last one, also with what was unfinished then.
+    // A gateway continues from the last backup, also with tasks that were unfinished when it was taken.
     gateway.terminate().await;
     std::fs::rename(
         gateway.data_dir().join("tollgate.db"),
@@ -90,7 +90,7 @@ async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) 
     let path = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     let backup = path("backup.db");
     assert_eq!(gateway.cli(&["backup", &backup]).await.code, 0);
-    // A file that is there, a folder that is not: neither becomes a backup.
+    // Neither a file that exists nor a path in a missing folder becomes a backup.
     gateway
         .cli(&["backup", &backup])
         .await
@@ -99,7 +99,7 @@ async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) 
         .cli(&["backup", &path("no/such/folder.db")])
         .await
         .check_failure("no/such");
-    // A running gateway's data, and a stopped one's.
+    // A restore overwrites neither a running gateway's data nor a stopped one's.
     gateway
         .cli(&["restore", &backup])
         .await

@@ -1,4 +1,4 @@
-//! Request bodies that would take more than their share: memory, time, money.
+//! Request bodies that would use more than their share of memory, time or money.
 
 use serde_json::{Value, json};
 
@@ -62,7 +62,7 @@ async fn drip_feeding_clients_leave_room_for_others(backend: Backend) {
         raw.write(&[b' '; 70_000]).await;
         drips.push(raw);
     }
-    // Together they announced fifteen times the memory budget.
+    // Together these requests announced fifteen times the memory budget.
     let honest = chat(&"a".repeat(100_000));
     client.post(CHAT, &honest).await.expect(200);
     let image = data_uri("image/png", &png(512, 512));

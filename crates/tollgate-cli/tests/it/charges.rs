@@ -1,5 +1,4 @@
-//! What is charged: prices by size, resolution and quality, per delivered image, in each currency; and that
-//! nothing is ever overdrawn.
+//! What is charged: prices by size, resolution and quality, per delivered image, in each currency. No balance is ever overdrawn.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +38,7 @@ per_image = 0.333333333
 const IMAGES: &str = "/v1/images/generations";
 const CHAT: &str = "/openai/v1/chat/completions";
 
-/// A request of images of `grok-imagine-1.0-partner`, which takes `n` up to 10.
+/// A request of images of `grok-imagine-1.0-partner`, which supports `n` up to 10.
 fn images(prompt: &str, n: u32) -> Value {
     json!({ "model": "grok-imagine-1.0-partner", "prompt": prompt, "n": n })
 }
@@ -62,7 +61,7 @@ async fn only_delivered_images_are_charged(backend: Backend) {
     let client = gateway.funded_client("40").await;
     cases::check(&client, "images_delivered", &[]).await;
     assert_eq!(client.balances().await, (26.0, 14.0));
-    // A request for more than there is changes nothing.
+    // A request that costs more than the available balance changes nothing.
     let ten = images("[[sandbox:hang]]", 10);
     let held = [client.submit(&ten).await];
     client
@@ -70,7 +69,7 @@ async fn only_delivered_images_are_charged(backend: Backend) {
         .await
         .rejected(402, "");
     assert_eq!(client.balances().await, (6.0, 14.0));
-    // All that there is may be held, and comes back.
+    // A task may hold the complete available balance; its cancellation releases the hold.
     let last = client.submit(&images("[[sandbox:hang]]", 3)).await;
     assert_eq!(client.balances().await, (0.0, 14.0));
     client
@@ -85,7 +84,7 @@ async fn only_delivered_images_are_charged(backend: Backend) {
 }
 
 async fn currencies_have_their_prices(backend: Backend) {
-    // The price of this model is built in for CNY alone; what is configured goes first.
+    // The built-in price of this model is in CNY only; a configured price takes precedence.
     for (currency, per_image, balance, built_in, needed) in [
         ("CNY", 0.3, "1.7", 1.0, "0.1 CNY"),
         ("Tokens", 1500.0, "5000", 0.0, "2000 Tokens"),
@@ -109,7 +108,7 @@ async fn currencies_have_their_prices(backend: Backend) {
 
 async fn concurrent_submissions_never_overdraw(backend: Backend) {
     let gateway = Setup::new(backend).config(&price("0.5")).start().await;
-    // The user has money for 7; of the other's two keys one has a quota for 3.
+    // The first user can pay 7 images; one of the second user's two keys has a quota for 3.
     let first = gateway.user_client("seven", &["--balance", "3.7"]).await;
     gateway.user("shared", &["--balance", "2.5"]).await;
     let three = gateway.key("shared", &["--quota", "1.5"]).await;
@@ -133,7 +132,7 @@ async fn concurrent_submissions_never_overdraw(backend: Backend) {
     gateway.close().await;
 }
 
-/// All submit at once; returns how many submissions were accepted, of each key. All others are rejected with 402.
+/// All clients submit at once; returns how many submissions of each key were accepted. All others are rejected with 402.
 async fn submit_at_once(clients: Vec<&Client>) -> Vec<u32> {
     let body = images("[[sandbox:hang]]", 1);
     let replies = join_all(clients.iter().map(|client| client.post_image(&body))).await;
@@ -157,7 +156,7 @@ async fn prices_are_reloaded(backend: Backend) {
     assert_eq!(client.generate(&one).await["cost"], 3.0);
     let record = client.wait_for_end(&early).await;
     assert_eq!(record["cost"], 1.0, "frozen at the submission");
-    // An invalid file changes nothing.
+    // If the new file is invalid, the gateway keeps its prices.
     let invalid = price("5").replace("per_image", "per_picture");
     let words = "the configuration was not applied";
     gateway.reload(&invalid, words).await;

@@ -1,4 +1,4 @@
-//! The client's address behind proxies: the PROXY protocol, `x-forwarded-for`, and who is believed.
+//! The client's address behind proxies: the PROXY protocol, `x-forwarded-for`, and which senders are trusted.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,10 @@ on_sqlite!(
 );
 
 const ADMIN_KEY: &str = "admin-key-of-the-test";
-/// Another address of this machine, so that the harness is no proxy.
+/// Another address of this machine, so that the gateway does not take the harness for a proxy.
 const PROXY: &str = "127.0.0.2";
 
-/// The client's address in the line of a request.
+/// The client's address in the log line of a request.
 async fn logged_client(gateway: &TestGateway, request_id: &str) -> Value {
     until("the line of a request", async || {
         let log = gateway.log();
@@ -35,7 +35,7 @@ async fn the_proxy_protocol_names_the_client(backend: Backend) {
     let gateway = setup.start().await;
     let open = async |header: &[u8], request_id: &str| {
         let mut connection = RawConnection::connect_from(PROXY, &gateway.address()).await;
-        // In one piece: nothing of the request may be lost with the header.
+        // Header and request in one write: no byte of the request may be lost with the header.
         connection
             .write(&[header, &models(request_id)].concat())
             .await;
@@ -47,7 +47,7 @@ async fn the_proxy_protocol_names_the_client(backend: Backend) {
     let (first, status) = open(v1, "first-1").await;
     assert_eq!(status, Some(401));
     assert_eq!(logged_client(&gateway, "first-1").await, "203.0.113.7");
-    // A client's connections are counted, not the proxy's.
+    // The limit counts connections per client, not per proxy.
     assert_eq!(open(v1, "beyond-1").await.1, Some(429));
     assert_eq!(open(v2, "second-1").await.1, Some(401));
     assert_eq!(logged_client(&gateway, "second-1").await, "203.0.113.8");
@@ -56,7 +56,7 @@ async fn the_proxy_protocol_names_the_client(backend: Backend) {
         open(v1, "again-1").await.1 == Some(401)
     })
     .await;
-    // A proxy must send the header; whoever is none must not.
+    // A proxy must send the header; any other client must not.
     assert_eq!(open(b"", "bare-1").await.1, None);
     let mut direct = gateway.raw().await;
     direct
@@ -67,7 +67,7 @@ async fn the_proxy_protocol_names_the_client(backend: Backend) {
     direct.write(&models("direct-1")).await;
     assert_eq!(direct.status().await, Some(401));
     assert_eq!(logged_client(&gateway, "direct-1").await, "127.0.0.1");
-    // A listener behind a proxy is not only this machine's.
+    // A listener behind a proxy also serves clients on other machines.
     gateway.anonymous().get("/metrics").await.expect(401);
     assert!(!gateway.log().contains("forged-1"));
     gateway.close().await;

@@ -1,5 +1,4 @@
-//! What several gateways on one database know of each other: a wrong clock, an old program, other settings, who leads, which keys
-//! changed, and shares of limits.
+//! What several gateways on one database share: a wrong clock, an old program, other settings, the leader, changed keys, and shares of limits.
 
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ async fn nodes_at(owner: &Client) -> Vec<Value> {
     nodes["data"].as_array().unwrap().clone()
 }
 
-/// Waits until `/readyz` says that this part is wrong; returns the reason.
+/// Waits until `/readyz` reports that this part is wrong; returns the reason.
 async fn until_not_ready(gateway: &TestGateway, part: &str) -> String {
     let client = gateway.anonymous();
     until("the node to be not ready", async || {
@@ -55,12 +54,12 @@ async fn until_ready(gateway: &TestGateway) {
     until_true("the node to be ready", is_ready).await;
 }
 
-/// A node that is not ready accepts tasks that reach it all the same, and leaves them to others.
+/// A node that is not ready still accepts submissions, and leaves the tasks to other nodes.
 async fn check_takes_no_tasks(gateway: &TestGateway, client: &Client) -> String {
     let id = client
         .submit(&json!({ "model": IMAGE, "prompt": "a kite" }))
         .await;
-    // Longer than the workers ever wait before they look for tasks, by what the node writes meanwhile.
+    // Waits longer than the workers ever wait between two looks for tasks, measured by the node's heartbeats.
     let alive_until = async || {
         gateway
             .query_number("SELECT MAX(alive_until) FROM nodes")
@@ -77,7 +76,7 @@ async fn check_takes_no_tasks(gateway: &TestGateway, client: &Client) -> String 
 
 async fn a_node_whose_clock_is_wrong_is_not_ready(_: Backend) {
     let mut gateway = node().prepare().await;
-    // The database's clock goes wrong instead of the machine's: as far as the node can see, that is the same.
+    // The test changes the database's clock instead of the machine's: the node cannot distinguish the two.
     for sql in [
         "CREATE TABLE clock_error (seconds BIGINT)",
         "INSERT INTO clock_error VALUES (-90)",
@@ -108,7 +107,7 @@ async fn a_node_whose_clock_is_wrong_is_not_ready(_: Backend) {
     let metric = "tollgate_node_not_ready{cause=\"clock\"}";
     assert!(gateway.metric(metric).await > 0.5);
     assert!(gateway.metric("tollgate_clock_offset_seconds").await > 89.0);
-    // The machine's clock is set right. The process's own follows the database's only after a minute.
+    // The machine's clock is corrected. The running process follows the database's clock only after a minute, so the test restarts it.
     gateway.terminate().await;
     gateway.execute("UPDATE clock_error SET seconds = 0").await;
     gateway.start_server().await;
@@ -168,10 +167,10 @@ async fn a_node_with_other_settings_is_not_ready(_: Backend) {
         (&shown[0]["ready"], &shown[1]["ready"]),
         (&json!(false), &json!(true))
     );
-    // What may differ is shown.
+    // The fingerprints show that the configurations differ, also where they may.
     let fingerprint = |at: usize| shown[at]["config_fingerprint"].as_str().unwrap().to_owned();
     assert_ne!(fingerprint(0), fingerprint(1));
-    // Once the others are gone, it is the one that says what holds.
+    // Once the nodes `a` and `c`, which have the same settings, have ended, the settings of `b` apply.
     let mut c = node().beside(&a).start().await;
     until_true(
         "the same configuration to have the same fingerprint",
@@ -203,7 +202,7 @@ async fn another_node_leads_when_the_leader_dies(_: Backend) {
     let leader = async |gateway: &TestGateway| gateway.metric("tollgate_leader").await > 0.5;
     until_true("its metric", async || leader(&a).await && !leader(&b).await).await;
     assert!((b.metric("tollgate_nodes").await - 2.0).abs() < 0.1);
-    // Its work is done by the other.
+    // The other node takes over the leader's work.
     let client = b.funded_client("10").await;
     a.kill().await;
     until_true("the other node to lead", async || leader(&b).await).await;
@@ -218,7 +217,7 @@ async fn another_node_leads_when_the_leader_dies(_: Backend) {
         nodes_at(&at_b).await.len() == 1
     })
     .await;
-    // One that is told to stop makes way at once.
+    // A node that is stopped gives up the lead at once.
     let mut c = node().beside(&b).start().await;
     assert!(!leader(&c).await);
     b.close().await;
@@ -251,7 +250,7 @@ async fn without_redis_each_node_admits_its_share(_: Backend) {
         }
     }
     assert_eq!(admitted, 20);
-    // The other one's share is free once that is gone.
+    // Once the other node has ended, its share of the limit is available.
     b.close().await;
     until_true("the node to be alone", async || {
         a.metric("tollgate_nodes").await < 1.5
@@ -265,7 +264,7 @@ async fn without_redis_each_node_admits_its_share(_: Backend) {
     a.close().await;
 }
 
-/// A row that is changed without a word in the feed shows whether it was read again.
+/// The test changes rows without an entry in the feed; the next request shows whether the gateway read the row again.
 async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
     let gateway = Setup::new(backend).admin_key(OWNER).start().await;
     gateway.user("ann", &[]).await;
@@ -279,7 +278,7 @@ async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
         }
         statuses
     };
-    // Keys that were made are in the feed too.
+    // The feed also has keys that were created.
     until_true("the cache to be warm", async || {
         tokio::time::sleep(Duration::from_millis(700)).await;
         statuses().await == [200; 3]
@@ -306,7 +305,7 @@ async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
     .await;
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(statuses().await, [401, 200, 200]);
-    // With a user, all its keys.
+    // A change of a user affects all keys of the user.
     let user = gateway
         .query("SELECT id FROM users WHERE name = 'ann'")
         .await[0][0]
@@ -320,7 +319,7 @@ async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
     gateway.close().await;
 }
 
-/// A node begins what it has accepted; another takes it once it has waited for two seconds.
+/// A node starts the tasks that it has accepted; another node takes a task that has waited for two seconds.
 async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
     let mut a = node().config("workers.calls = 1").start().await;
     let mut b = node().beside(&a).start().await;

@@ -1,4 +1,4 @@
-//! The commands beside `serve`: what they print, and how they fail.
+//! The commands beside `serve`: their output and their errors.
 
 use image::ImageFormat::{self, Png};
 use serde_json::json;
@@ -17,7 +17,7 @@ on_sqlite!(
 );
 
 async fn users_and_keys_are_managed(backend: Backend) {
-    // Before there was ever a server.
+    // These commands work before a server has ever run.
     let mut gateway = Setup::new(backend).prepare().await;
     let user = gateway.user("ann", &["--balance", "12.5"]).await;
     let expected = json!({ "id": "<string>", "name": "ann", "balance": 12.5, "unlimited": false });
@@ -42,7 +42,7 @@ async fn users_and_keys_are_managed(backend: Backend) {
     let unlimited = gateway.cli_json(&[&create[..], &unlimited].concat()).await;
     assert_has(&unlimited, json!({ "quota": null, "unlimited": true }));
 
-    // Lists have the records of creation, keys without the key.
+    // Lists have the same records that creation printed; records of keys do not have the key.
     let users = gateway.cli_json(&["user", "list"]).await;
     let users = users.as_array().unwrap();
     let mut names: Vec<_> = users.iter().map(|user| user["name"].to_string()).collect();
@@ -90,7 +90,7 @@ async fn users_and_keys_are_managed(backend: Backend) {
         output.check_failure(words);
         assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
     }
-    // Without --json there is something for people to read.
+    // Without --json the output is text for people.
     for list in ["user", "key", "channel"] {
         let output = gateway.cli(&[list, "list"]).await;
         let is_text = output.code == 0 && !output.stdout.trim().is_empty();
@@ -128,7 +128,7 @@ async fn channels_and_the_admin_key_are_shown(backend: Backend) {
     let list = gateway.cli_json(&["channel", "list"]).await;
     let studio = json!({ "name": "studio", "kind": "sandbox", "priority": 2, "weight": 1, "max_concurrency": 3 });
     assert_has(&list, json!([studio]));
-    // A model that no channel has.
+    // No channel serves this model.
     let client = gateway.unlimited_client().await;
     let body = |model: &str| json!({ "model": model, "prompt": "x", "size": "1:1" });
     let reply = client.post_image(&body("gpt-image-2-official")).await;
@@ -284,7 +284,7 @@ async fn chats_are_printed_and_saved(backend: Backend) {
         let output = run_client("chat", &gateway, &arguments, Some(&secret)).await;
         output.check_failure(words);
     }
-    // What came before the stream broke off is printed.
+    // The text that arrived before the stream broke off is printed.
     let cut = run_client("chat", &gateway, &["[[sandbox:cut=2]]"], Some(&secret)).await;
     let is_cut = !cut.stdout.is_empty() && cut.stderr.contains("broke off");
     assert!(cut.code == 1 && is_cut, "{cut:?}");

@@ -21,7 +21,7 @@ async fn health_is_served_when_all_connections_are_in_use(backend: Backend) {
         let (status, head, _) = connection.response().await.expect("a response");
         (status, head)
     };
-    // A connection that was open before, such as that of the gateway's start, may not be free at once.
+    // A connection that was open before, such as the one of the gateway's start, may still count for a moment.
     let only = loop {
         let mut connection = gateway.raw().await;
         connection.write(MODELS).await;
@@ -72,11 +72,11 @@ async fn a_body_that_is_rejected_is_answered_at_once_and_read_on(backend: Backen
         (with_key("/v1/tasks/batch", SIZE), SIZE, 413),
         (without_key(SIZE), SIZE, 401),
     ] {
-        // The answer does not wait for the body.
+        // The response does not wait for the body.
         let mut early = gateway.raw().await;
         early.write(head.as_bytes()).await;
         assert_eq!(early.status().await, Some(expected), "{head}");
-        // A client that sends everything before it reads is not cut off.
+        // A client that sends its complete request before it reads still gets the response.
         let mut late = gateway.raw().await;
         late.write(head.as_bytes()).await;
         late.write(&vec![b' '; size]).await;

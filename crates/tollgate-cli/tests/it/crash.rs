@@ -29,20 +29,20 @@ on_both!(
 
 const KEY: &str = "one-key";
 const SIGABRT: i32 = 6;
-/// Crashes that are tried side by side: most of the time they wait.
+/// The number of crashes that are tested side by side: most of the time they wait.
 const AT_ONCE: usize = 5;
 const PAUSE: Duration = Duration::from_millis(15);
-/// How long a task that has ended may take to a crash point behind its end.
+/// The longest time between the end of a task and a crash point after it.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
-/// What is requested, and what must come of it.
+/// A request, and its expected result.
 struct Plan {
     body: Value,
-    /// Images delivered and paid for.
+    /// The number of images that are delivered and charged.
     delivered: usize,
-    /// Whether its user cancels it, at an unknown moment.
+    /// Whether the user cancels the task, at a random moment.
     cancelled: bool,
-    /// How often the gateway ends at the crash point.
+    /// How often the gateway exits at the crash point.
     crashes: u32,
 }
 
@@ -166,14 +166,14 @@ const OF_OTHERS: [&str; 3] = [
     "webhook.after_post",
 ];
 
-/// The first passages of each point.
+/// The first `times` passages of each crash point.
 fn passages(points: &[&str], times: u32) -> Vec<String> {
     let point =
         |name: &&str| -> Vec<String> { (1..=times).map(|n| format!("{name}:{n}")).collect() };
     points.iter().flat_map(point).collect()
 }
 
-/// Every crash point of a submission and its task; those that each of two images passes for both.
+/// Every crash point of a submission and its task; twice for those that each of two images passes.
 fn steps() -> Vec<String> {
     let elsewhere = |name: &str| name.starts_with("writer.") || OF_OTHERS.contains(&name);
     let names = POINTS.iter().filter(|name| !elsewhere(name));
@@ -192,7 +192,7 @@ fn commits(rounds: impl IntoIterator<Item = u32>) -> Vec<String> {
     rounds.into_iter().flat_map(round).collect()
 }
 
-/// Follows the plan once for each crash point; lists at the end where it went wrong.
+/// Runs the plan once for each crash point; lists the failed ones at the end.
 async fn check_all(backend: Backend, points: Vec<String>, plan: impl Fn() -> Plan) {
     let checks = points.into_iter().map(|point| {
         let check = AssertUnwindSafe(check(backend, point.clone(), plan()));
@@ -205,7 +205,7 @@ async fn check_all(backend: Backend, points: Vec<String>, plan: impl Fn() -> Pla
 }
 
 async fn check(backend: Backend, point: String, plan: Plan) {
-    // On SQLite a restarted gateway takes its tasks back at once: whoever waits for the lease here waits too long.
+    // On SQLite a restarted gateway reclaims its tasks at once: with this long lease, a gateway that waits for the lease's end fails the test.
     let lease = match backend {
         Backend::Sqlite => "300",
         Backend::Postgres => "1",
@@ -234,7 +234,7 @@ async fn crash_once(gateway: &mut TestGateway, run: &mut Run, crash: u32) {
     if !gateway.start_to_crash().await {
         return;
     }
-    // A task that ends early, or was past this point when the gateway came back, may not reach it.
+    // A task that ends early, or had passed this point before the gateway restarted, may not reach it.
     let may_survive = run.plan.cancelled || crash > 1;
     while !gateway.has_exited() {
         if run.advance().await && may_survive {
@@ -251,7 +251,7 @@ async fn crash_once(gateway: &mut TestGateway, run: &mut Run, crash: u32) {
     assert!(is_crash, "{status}: {}", gateway.log_tail());
 }
 
-/// A client that follows a plan, and what it was promised so far.
+/// A client that follows a plan, and the responses that it got so far.
 struct Run {
     client: Client,
     plan: Plan,
@@ -261,7 +261,7 @@ struct Run {
 }
 
 impl Run {
-    /// Does the next thing at a gateway that may be gone at any moment; returns whether the task has ended.
+    /// Sends the next request to a gateway that may exit at any moment; returns whether the task has ended.
     async fn advance(&mut self) -> bool {
         let Some(receipt) = &self.receipt else {
             if let Some(reply) = try_submit_once(&self.client, KEY, &self.plan.body).await {
@@ -297,7 +297,7 @@ impl Run {
         true
     }
 
-    /// Every receipt for the one request is the same, byte for byte. Returns the task.
+    /// Checks that every receipt for the one request is the same, byte for byte. Returns the task's id.
     fn check_receipt(&mut self, reply: Reply) -> String {
         let receipt = reply.expect(200);
         let id = task_id(&receipt.json());
@@ -339,7 +339,7 @@ impl Run {
         let tasks = self.client.tasks().await;
         let is_one = tasks.len() == 1 && tasks[0]["id"] == id;
         assert!(is_one, "one key is one task: {tasks:?}");
-        // What has ended does not change.
+        // The record of a task that has ended does not change.
         assert_eq!(self.client.task(&id).await, record);
     }
 }

@@ -1,5 +1,5 @@
-//! The database goes away under a busy gateway and comes back: clients get errors at once, nothing is lost,
-//! nothing is done twice, nobody has to restart anything.
+//! The database of a busy gateway becomes unavailable and available again: clients get errors at once, nothing is lost, nothing is applied twice, and
+//! nothing has to be restarted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -17,14 +17,14 @@ on_postgres!(
     the_gateway_stops_without_its_database,
 );
 
-/// Within this time `/readyz` reports that the database is away (docs/operating.md).
+/// Within this time `/readyz` reports that the database is unavailable (docs/operating.md).
 const READYZ: Duration = Duration::from_secs(5);
 /// The longest that a client may wait for a response.
 const RESPONSE: Duration = Duration::from_secs(20);
 /// How long a gateway that drains for one second may take to exit, whatever the database does.
 const EXIT: Duration = Duration::from_secs(11);
 const CLIENTS: usize = 12;
-/// Work that ends while the database is away.
+/// How long the work takes that ends while the database is unavailable.
 const WORK: Duration = Duration::from_millis(2500);
 
 async fn the_database_stops(_: Backend) {
@@ -35,7 +35,7 @@ async fn the_database_hangs(_: Backend) {
     check_outage(PostgresServer::freeze).await;
 }
 
-/// A gateway on that server. On PostgreSQL the harness would bring a database of its own, so it is told otherwise.
+/// A gateway on that server. With the PostgreSQL backend the harness would create another database, so this uses the SQLite backend.
 fn on(postgres: &PostgresServer) -> Setup {
     let setup = Setup::new(Backend::Sqlite).config(PRICES);
     let setup = setup.env("TOLLGATE_DATABASE__URL", postgres.url());
@@ -98,7 +98,7 @@ async fn check_outage(go_away: fn(&mut PostgresServer)) {
     gateway.close().await;
 }
 
-/// Commits break off in the middle, their fate unknown: a client that repeats its request until there is a response gets one task.
+/// Commits break off in the middle, with an unknown outcome: a client that repeats its request until it gets a response gets one task.
 async fn the_database_stops_again_and_again(_: Backend) {
     let Some(mut postgres) = PostgresServer::start_new().await else {
         return;
@@ -121,13 +121,13 @@ async fn the_database_stops_again_and_again(_: Backend) {
     gateway.idle().await;
     let tasks = "SELECT COUNT(*), COUNT(*) FILTER (WHERE state = 3) FROM tasks";
     let counts = gateway.query(tasks).await;
-    // Each submission is one task, and has ended.
+    // Each submission has exactly one task, which has ended.
     assert_eq!(counts, [[submissions.to_string(), submissions.to_string()]]);
     assert_eq!(client.balances().await, (100_000.0, 0.0));
     gateway.close().await;
 }
 
-/// Submits one task after the other, each until it is accepted; returns how many.
+/// Submits one task after another, and each until it is accepted; returns how many.
 async fn submit_until(client: &Client, number: usize, over: &AtomicBool) -> usize {
     let body = images("[[sandbox:fail]]", 1);
     let mut submissions = 0;

@@ -1,4 +1,4 @@
-//! SIGTERM: what is in flight is finished, what takes too long is handed back, nothing new is accepted.
+//! SIGTERM: the gateway finishes what is in flight, releases what takes too long, and accepts nothing new.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ on_sqlite!(connections_without_a_request_do_not_delay_the_exit);
 const SLACK: Duration = Duration::from_secs(5);
 
 async fn start(backend: Backend, drain_s: u64) -> TestGateway {
-    // Whoever waits for a lease here waits too long: what is left must be handed back.
+    // The lease is longer than the test: a task that the drain leaves must be released, because waiting for the lease's end takes too long.
     let setup = Setup::new(backend).config(PRICES);
     let setup = setup.env("TOLLGATE_LEASES__SECONDS", "300");
     let setup = setup.env("TOLLGATE_DRAIN_S", drain_s.to_string());
@@ -47,7 +47,7 @@ async fn short_work_is_finished(backend: Backend) {
     for id in &ids {
         client.wait_for_start(id).await;
     }
-    // A submission of which only half has come.
+    // A submission of which only the first half has arrived.
     let body = images("a kite", 1).to_string();
     let head = client.raw_json_head("/v1/images/generations", body.len());
     let (first, second) = body.split_at(body.len() / 2);

@@ -1,4 +1,4 @@
-//! Every model that generates media, through the adapter of a provider that has it.
+//! Every model that generates media, through the adapter of a provider that offers it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::videos::mp4_ms;
 
 on_sqlite!(every_model_is_generated_by_a_provider);
 
-/// A provider and models that it generates.
+/// A provider, and models that it offers.
 #[derive(Deserialize)]
 struct Row {
     provider: String,

@@ -1,4 +1,4 @@
-//! Exemplars: what links histograms to traces, on the page of `/metrics` in OpenMetrics and by OTLP.
+//! Exemplars, which link histograms to traces, in `/metrics` as OpenMetrics and by OTLP.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,15 +24,15 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0";
 /// A sample of a page in OpenMetrics.
 #[derive(Debug)]
 struct Sample {
-    /// With its labels.
+    /// The name with its labels.
     name: String,
     value: f64,
-    /// Trace, span and value. `None` without an exemplar.
+    /// Trace, span and value; `None` if the sample has no exemplar.
     exemplar: Option<(String, String, f64)>,
 }
 
-/// Reads a page, which must be as OpenMetrics says: families that do not repeat, samples of the family before, buckets that grow, exemplars within
-/// their bucket, and an end.
+/// Parses a page and checks that it is valid OpenMetrics: families do not repeat, samples belong to the family before them, buckets grow, exemplars
+/// are within their bucket, and the page has an end.
 fn parse(page: &str) -> Vec<Sample> {
     let body = page.strip_suffix("# EOF\n").expect("an end");
     let (mut samples, mut families) = (Vec::new(), BTreeSet::new());
@@ -160,7 +160,7 @@ async fn histograms_link_to_the_traces_of_sampled_requests(backend: Backend) {
         .wait_for_end(&task_id(&receipt.expect(200).json()))
         .await;
 
-    // Of the chat the request's span and its attempt's; of the task its own and its attempt's.
+    // The chat's spans are the request's and the attempt's; the task's are the request's, its own and the attempt's.
     let (chat, task) = (
         trace(&collector, &bytes(&id), 2).await,
         trace(&collector, &bytes(&task_trace), 3).await,
@@ -223,7 +223,7 @@ async fn histograms_link_to_the_traces_of_sampled_requests(backend: Backend) {
         let linked: Vec<_> = linked.map(|(trace, span, _)| (trace, span)).collect();
         assert_eq!(linked, [(trace_id, span_id)], "{name} {label}");
     }
-    // The same are sent by OTLP, under the names that the metrics have there.
+    // OTLP sends the same exemplars, with the metrics' names in OTLP.
     let sent = until("the exemplars", async || {
         let sent = sent_exemplars(&collector);
         sent.contains_key("tollgate_task_hold_seconds")
@@ -274,7 +274,7 @@ async fn open_metrics_are_for_those_who_accept_them(backend: Backend) {
         .iter()
         .find(|s| s.name.starts_with("tollgate_chats_total{"));
     assert!((chats.unwrap().value - 1.0).abs() < f64::EPSILON);
-    // Only gateways that send metrics count the tokens of single chats.
+    // Only gateways that send metrics record the tokens of single chats.
     assert!(!page.contains("tollgate_chat_request_tokens"));
     gateway.close().await;
 }

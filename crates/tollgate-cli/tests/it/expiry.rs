@@ -1,4 +1,4 @@
-//! What has expired is deleted: files, task records, idempotency keys. The books stay.
+//! Expired data is deleted: files, task records, idempotency keys. The books are kept.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ async fn everything_expires_in_its_time(backend: Backend) {
     let stale =
         json!({ "model": "grok-imagine-1.0-edit-partner", "prompt": "x", "image_urls": [upload] });
     client.post_image(&stale).await.rejected(400, "expired");
-    // A name that never existed.
+    // The name of a file that never existed.
     let (_, name) = upload.rsplit_once('/').unwrap();
     let never = format!("/files/{}{}.png", &name[..7], "z".repeat(26));
     let status = client.get(&never).await.status;
@@ -50,7 +50,7 @@ async fn everything_expires_in_its_time(backend: Backend) {
     let after_two = (10.0 - 2.0 * PRICE, 2.0 * PRICE);
     assert_eq!(client.balances().await, after_two);
 
-    // The idempotency key is kept for a day: the receipt is the first one, and nothing is charged.
+    // The idempotency key is kept for a day: a repeated request returns the first receipt, and nothing is charged.
     let again = submit_once(&client, "once", &body).await.expect(200);
     assert_eq!(again.body, receipt.body);
     assert_eq!(client.balances().await, after_two);
@@ -60,7 +60,7 @@ async fn everything_expires_in_its_time(backend: Backend) {
     gateway.close().await;
 }
 
-/// An idempotency key of yesterday means nothing, and is deleted.
+/// An idempotency key of the day before is ignored, and deleted.
 async fn check_a_day_later(gateway: &TestGateway, client: &Client, body: &Value) {
     let age = "UPDATE idempotency SET created_at = created_at - 86400000";
     gateway.execute(age).await;

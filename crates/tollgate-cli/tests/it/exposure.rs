@@ -1,4 +1,4 @@
-//! What others than the operator could see: metrics through a proxy, secrets in a readable file.
+//! What others than the operator could read: metrics through a proxy, secrets in a readable file.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;

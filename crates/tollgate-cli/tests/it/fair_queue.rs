@@ -1,5 +1,4 @@
-//! Users share workers, fetches, channels and webhooks: what one of them has waiting delays no other. Loops and tasks that panic
-//! go on.
+//! Users share workers, fetches, channels and webhooks: the backlog of one user delays no other user. Loops and tasks continue after a panic.
 
 use std::future::pending;
 
@@ -34,7 +33,7 @@ fn image_with_reference(url: &str) -> Value {
     json!({ "model": "doubao-seedream-4.5", "prompt": "a mill", "image_urls": [url] })
 }
 
-/// Submits the same request so many times; returns the tasks' ids.
+/// Submits the same request `count` times; returns the tasks' ids.
 async fn submit_many(client: &Client, body: &Value, count: usize) -> Vec<String> {
     let mut ids = Vec::with_capacity(count);
     for _ in 0..count {
@@ -73,7 +72,7 @@ async fn hanging_tasks_of_one_user_delay_no_other(backend: Backend) {
     }
     assert_eq!(count(&ann, &hanging, "in_progress").await, 3);
     cancel_all(&ann, &hanging).await;
-    // Without the hanging ones the rest goes on.
+    // Once the hanging tasks are cancelled, new tasks run.
     ann.generate(&image("a mill")).await;
     gateway.close().await;
 }
@@ -124,7 +123,7 @@ async fn a_user_may_have_several_calls_on_a_channel(backend: Backend) {
     let gateway = Setup::new(backend).config(channel).start().await;
     let ann = gateway.user_client("ann", &[]).await;
     let mut hanging = Vec::new();
-    // Those after the first are claimed while others of the same user run.
+    // Workers claim the later tasks while earlier ones of the same user run.
     for running in 1..=2 {
         hanging.push(ann.submit(&image("[[sandbox:hang]]")).await);
         let all_run = async || count(&ann, &hanging, "in_progress").await == running;
@@ -134,7 +133,7 @@ async fn a_user_may_have_several_calls_on_a_channel(backend: Backend) {
     gateway.close().await;
 }
 
-/// Cancels those that have not ended.
+/// Cancels the tasks that have not ended.
 async fn cancel_rest(client: &Client, ids: &[String]) {
     for id in ids {
         let reply = client.cancel(id).await;

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: one submission, however often it is sent.
+//! `Idempotency-Key`: a request that is sent several times is submitted once.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -28,7 +28,8 @@ async fn repeats_get_the_first_receipt(backend: Backend) {
     let id = task_id(&first.json());
     client.wait_for_end(&id).await;
 
-    // The same as a JSON value, by another key of the user, after the end: the same bytes, charged once.
+    // The same JSON value in other bytes, with another key of the user, after the task's end: the response has the same bytes, and the task is
+    // charged once.
     let reordered =
         "{ \"size\":\"1:1\",\n \"prompt\":\"a mill\", \"model\":\"imagen-4.0-partner\" }";
     let headers = [("idempotency-key", "key-1")];
@@ -39,7 +40,7 @@ async fn repeats_get_the_first_receipt(backend: Backend) {
     assert_eq!(client.balances().await, (2.0, 1.0));
     assert_eq!(client.tasks().await.len(), 1);
 
-    // Another body is a conflict; another user's key, or another key, is another submission.
+    // Another body is a conflict; another user's request, or another idempotency key, is another submission.
     let different = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
     let reply = submit(&client, "key-1", &different).await;
     reply.rejected(409, "Idempotency-Key");
@@ -49,7 +50,7 @@ async fn repeats_get_the_first_receipt(backend: Backend) {
         assert_ne!(task_id(&receipt), id);
     }
 
-    // A rejected submission does not use its key up.
+    // A rejected submission does not use up its idempotency key.
     let third = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "size": "4:3" });
     let hanging = json!({ "model": "imagen-4.0-partner", "prompt": "[[sandbox:hang]]" });
     let held = client.submit(&hanging).await;
@@ -59,7 +60,7 @@ async fn repeats_get_the_first_receipt(backend: Backend) {
     client.cancel(&held).await.expect(200);
     submit(&client, "key-3", &third).await.expect(200);
 
-    // After a restart an account without money still gets the receipt that was paid for.
+    // After a restart, an account without money still gets the receipt of the task that it has paid.
     gateway.idle().await;
     assert_eq!(client.balances().await, (0.0, 3.0));
     gateway.restart().await;
@@ -78,7 +79,7 @@ async fn concurrent_repeats_are_one_task(backend: Backend) {
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
     let mut other = body.clone();
     other["size"] = "1:1".into();
-    // Every third one is another request under the same key.
+    // Every third request is another one under the same key.
     let bodies = (0..30).map(|i| if i % 3 == 2 { &other } else { &body });
     let replies = join_all(bodies.map(|body| submit(&client, "rush", body))).await;
     let (mut receipts, mut conflicts) = (Vec::new(), Vec::new());

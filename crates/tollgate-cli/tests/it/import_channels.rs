@@ -13,7 +13,7 @@ on_sqlite!(
 const LITELLM: &str = include_str!("../import/litellm.yaml");
 const NEW_API: &str = include_str!("../import/new-api.json");
 const ONE_API: &str = include_str!("../import/one-api.jsonl");
-/// Keys that stand in the files: no message may have one.
+/// Keys in the imported files: no message may contain one.
 const SECRETS: [&str; 3] = ["sk-written-out", "sk-master", "postgres://"];
 
 /// Imports a file; returns the record with the text.
@@ -29,7 +29,7 @@ async fn import(gateway: &TestGateway, from: &str, text: &str) -> Value {
         assert!(!output.stderr.contains(secret), "{}", output.stderr);
     }
     let record = output.json();
-    // Each of what is left out is named on stderr, in the record and in the file.
+    // stderr, the record and the file name each item that is left out.
     for left_out in record["left_out"].as_array().unwrap() {
         let line = format!(
             "{}: {}",
@@ -42,7 +42,7 @@ async fn import(gateway: &TestGateway, from: &str, text: &str) -> Value {
     record
 }
 
-/// The items that are left out, each with words of its reason.
+/// Checks that these items are left out, each with words of its reason.
 fn check_left_out(record: &Value, expected: &[(&str, &str)]) {
     let left_out = record["left_out"].as_array().unwrap();
     for (item, words) in expected {
@@ -53,7 +53,7 @@ fn check_left_out(record: &Value, expected: &[(&str, &str)]) {
     assert_eq!(left_out.len(), expected.len(), "{left_out:#?}");
 }
 
-/// The channels as the gateway reads them from that text.
+/// The channels that the gateway reads from that text.
 async fn channels(gateway: &mut TestGateway, record: &Value, variables: &[&str]) -> Vec<Value> {
     gateway.set_config(record["toml"].as_str().unwrap());
     for name in variables {
@@ -123,7 +123,7 @@ async fn channels_of_litellm_become_channels(backend: Backend) {
     ];
     let read = channels(&mut gateway, &record, &variables).await;
     assert_eq!(read.len(), names.len(), "{read:#?}");
-    // To a file: never over one that exists, for its owner only.
+    // Written to a file: never over an existing one, and readable by its owner only.
     let out = gateway.dir().join("channels.toml").display().to_string();
     let file = gateway
         .dir()

@@ -26,7 +26,7 @@ fn batch() -> Value {
     json!({ "task_ids": ["task_x"] })
 }
 
-/// How many seconds a client must wait.
+/// The seconds that a client must wait before it retries.
 #[track_caller]
 fn check_retry_after(reply: &Reply) {
     let seconds: u32 = reply.header("retry-after").parse().unwrap();
@@ -46,7 +46,7 @@ async fn posts_are_limited(backend: Backend) {
         assert_eq!((limit, remaining), (4, left));
         assert!((1..=60).contains(&reset), "{reset}");
     };
-    // Rejected ones, uploads and batches count as well.
+    // Rejected submissions, uploads and batches also count.
     check(&limited.post_image(&image()).await.expect(200), 3);
     let unknown = json!({ "model": "nothing" });
     check(&limited.post_image(&unknown).await.expect(404), 2);
@@ -61,7 +61,7 @@ async fn posts_are_limited(backend: Backend) {
     let reply = upload().await;
     reply.rejected(429, "");
     check_retry_after(&reply);
-    // GETs are not limited, and neither is any other key.
+    // GETs are not limited, and other keys are not either.
     for _ in 0..10 {
         limited.get("/v1/tasks").await.expect(200);
     }
@@ -70,7 +70,7 @@ async fn posts_are_limited(backend: Backend) {
     gateway.close().await;
 }
 
-/// A POST that waits for the rest of its body.
+/// Starts a POST whose body is incomplete, so that the gateway waits for the remaining bytes.
 async fn start_post(gateway: &TestGateway, client: &Client, body: &str) -> RawConnection {
     let mut raw = gateway.raw().await;
     let head = client.raw_json_head(GENERATIONS, body.len());
@@ -84,7 +84,7 @@ async fn requests_in_flight_are_limited(backend: Backend) {
     let limited = gateway.key("busy", &["--max-concurrency", "2"]).await;
     let open = gateway.key("busy", &[]).await;
     let body = image().to_string();
-    // A GET counts while it lasts, so one that starts at that moment may be rejected: then another is started.
+    // A GET counts while it is in flight, so a POST that starts at that moment may be rejected; the loop then starts another.
     let mut started = VecDeque::new();
     let reply = loop {
         started.push_back(start_post(&gateway, &limited, &body).await);
@@ -97,7 +97,7 @@ async fn requests_in_flight_are_limited(backend: Backend) {
     reply.rejected(429, "2");
     assert!(!reply.header("retry-after").is_empty());
     open.get("/v1/models").await.expect(200);
-    // One ends, the others go away.
+    // When one of these requests ends, its permit is free. The others are then closed.
     loop {
         let mut one = started.pop_front().expect("two were accepted");
         one.write(&body.as_bytes()[1..]).await;
@@ -158,7 +158,7 @@ async fn tokens_are_limited(backend: Backend) {
     gateway.user("busy", &[]).await;
     let limited = gateway.key("busy", &["--tpm", "100"]).await;
     let path = "/v1/chat/completions";
-    // An estimate may be far over the limit; what counts afterwards is what the chat took.
+    // The estimate may be far over the limit; afterwards the tokens that the chat used count.
     for words in [10, 10, 200] {
         let reply = limited.post(path, &chat(words, false)).await;
         reply.expect(200);
@@ -167,7 +167,7 @@ async fn tokens_are_limited(backend: Backend) {
     let message = &reply.json()["error"]["message"];
     assert_eq!(message, "this API key may use 100 tokens a minute");
     check_retry_after(&reply);
-    // Images take none.
+    // Images use no tokens.
     limited.post_image(&image()).await.expect(200);
     gateway.close().await;
 }
@@ -179,7 +179,7 @@ async fn a_chat_is_in_flight_until_its_last_byte(backend: Backend) {
     let body = chat(20_000, true).to_string();
     let head = limited.raw_json_head("/v1/chat/completions", body.len());
     let mut raw = gateway.raw().await;
-    // Its reply starts, and nobody reads the rest of it.
+    // The response starts, and the client does not read the remaining part.
     raw.write(format!("{head}{body}").as_bytes()).await;
     let has_status = async |status| limited.get("/v1/models").await.status == status;
     until_true("the stream to be in flight", async || has_status(429).await).await;

@@ -1,4 +1,4 @@
-//! The log: what the line of a request says, which requests get one, its forms, and what it never has.
+//! The log: the contents of a request's line, which requests get one, its formats, and what no line contains.
 
 use std::os::linux::fs::MetadataExt as _;
 
@@ -19,7 +19,7 @@ on_sqlite!(
 const CHATS: &str = "/v1/chat/completions";
 const CHANNELS: &str = "[[channel]]\nname = \"first\"\nkind = \"sandbox\"\n";
 
-/// The line of the log that has these members.
+/// Waits for the line of the log that has these members; returns it.
 async fn find_line(gateway: &TestGateway, members: &[(&str, Value)]) -> Value {
     until("a line of the log", async || {
         let log = gateway.log();
@@ -133,7 +133,7 @@ async fn text_is_written_and_the_journal_gets_priorities(backend: Backend) {
         line.starts_with("20") && line.contains("Z  INFO 401 GET /v1/models "),
         "{line}"
     );
-    // systemd names the stream by device and inode.
+    // systemd identifies the stream by device and inode.
     let log = std::fs::metadata(gateway.dir().join("stderr.log")).unwrap();
     let stream = format!("{}:{}", log.st_dev(), log.st_ino());
     gateway.set_env("JOURNAL_STREAM", &stream);
@@ -152,7 +152,7 @@ async fn the_log_has_no_secrets(backend: Backend) {
     let mut body = json!({ "model": "imagen-4.0-partner", "prompt": "privately-told" });
     let path = "/v1/images/generations";
     client.post_with(path, &body, &known).await.expect(200);
-    // In places where no key belongs: a query, a path, a body, another header.
+    // The key in places where it does not belong: a query, a path, a body, another header.
     let with_key = format!("/v1/tasks?key={secret}&limit=not-a-number-77");
     for (path, status) in [
         (with_key.as_str(), 400),
@@ -174,7 +174,7 @@ async fn the_log_has_no_secrets(backend: Backend) {
     let reply = client.upload("secret-file-name.png", "image/png", &image);
     reply.await.expect(200);
     gateway.idle().await;
-    // The end of a task has the id of its request, too.
+    // The line of a task's end also has the id of its request.
     until_true("the log to be written", async || {
         let log = gateway.log();
         let lines_of_request = log.matches("known-request-1").count();

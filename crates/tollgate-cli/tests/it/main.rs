@@ -1,5 +1,5 @@
-//! The gateway over real HTTP: each test starts the real binary on a data directory of its own, on SQLite and, if
-//! `TOLLGATE_TEST_POSTGRES_URL` names a server, on PostgreSQL. At the end of every test the books must close.
+//! The gateway over real HTTP: each test starts the real binary with a separate data directory, on SQLite and, if `TOLLGATE_TEST_POSTGRES_URL` names
+//! a server, on PostgreSQL. At the end of every test the books must close.
 
 mod adjustments;
 mod admin;

@@ -1,4 +1,4 @@
-//! Every image model, from a request to the decoded files; models that are added, and which are listed.
+//! Every image model, from a request to the decoded files; added models; and the list of models.
 
 use serde_json::{Value, json};
 

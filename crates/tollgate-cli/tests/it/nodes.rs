@@ -1,4 +1,4 @@
-//! Several gateways on one database and one directory of files: each task runs once, whatever becomes of a node.
+//! Several gateways on one database and one directory of files: each task runs once, also if a node fails.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ on_postgres!(
 );
 
 const LEASE_S: u64 = 2;
-/// How much later than possible a loaded machine may do a thing; a node that starts beside unfinished tasks begins with few.
+/// The delay that a loaded machine may add; a node that starts beside unfinished tasks begins with few of them.
 const SLACK: Duration = Duration::from_secs(5);
-/// The longest that a submission may take (the gateway's own limits together).
+/// The longest that a submission may take (the sum of the gateway's own limits).
 const MAX_LATENCY: Duration = Duration::from_secs(20);
 
 fn node(lease_s: u64) -> Setup {
@@ -29,7 +29,7 @@ fn node(lease_s: u64) -> Setup {
     setup.env("TOLLGATE_LEASES__SECONDS", lease_s.to_string())
 }
 
-/// Two nodes that run, and one client of both.
+/// Two running nodes, and one client's connection to each.
 struct TwoNodes {
     a: TestGateway,
     b: TestGateway,
@@ -51,7 +51,7 @@ impl TwoNodes {
         [&self.at_a, &self.at_b][i % 2]
     }
 
-    /// So many images were charged.
+    /// Checks that this number of images was charged.
     async fn close(self, balance: f64, images: u32) {
         let used = PRICE * f64::from(images);
         for client in [&self.at_a, &self.at_b] {
@@ -62,7 +62,7 @@ impl TwoNodes {
     }
 }
 
-/// The same client at another gateway.
+/// The same user's client at another gateway.
 fn same_client(gateway: &TestGateway, client: &Client) -> Client {
     gateway.client(client.secret.clone(), client.key_id.clone())
 }
@@ -72,7 +72,7 @@ async fn each_task_runs_once(_: Backend) {
     let body = images("a kite", 1);
     let ids = join_all((0..24).map(|i| nodes.client(i).submit(&body))).await;
     for (i, id) in ids.iter().enumerate() {
-        // Polled at the node that did not accept it.
+        // The task is polled at the node that did not accept it.
         let client = nodes.client(i + 1);
         let record = client.wait_for_end(id).await;
         assert_eq!(count_images(client, &record).await, 1);
@@ -126,7 +126,7 @@ async fn a_stopped_node_finishes_nothing(_: Backend) {
     let mut b = node(LEASE_S).beside(&a).prepare().await;
     let at_a = a.funded_client("10").await;
     let at_b = same_client(&b, &at_a);
-    // One will be late with its images, one with their end.
+    // While the node is stopped, it loses one task before its images arrive, and the other before its end is stored.
     let mut ids = Vec::new();
     for delay in [400, 2500] {
         let body = images(&format!("[[sandbox:delay={delay}]]"), 2);
@@ -144,7 +144,7 @@ async fn a_stopped_node_finishes_nothing(_: Backend) {
     let all = "SELECT id, state, fence, ended_at, result, cost FROM tasks ORDER BY id";
     let rows = a.query(all).await;
     a.signal("CONT").await;
-    // It wakes up, goes on, and finds that the tasks are not its own any more.
+    // The node continues, and detects that it does not have the leases of the tasks any more.
     for id in &ids {
         at_a.wait_for_end(id).await;
     }
@@ -155,7 +155,7 @@ async fn a_stopped_node_finishes_nothing(_: Backend) {
 
 async fn a_node_that_hangs_in_a_transaction_blocks_nobody(_: Backend) {
     let nodes = TwoNodes::start(LEASE_S, "10").await;
-    // Its transaction waits for this lock, then it is stopped, then it gets the lock.
+    // The node's transaction waits for this lock; then the node is stopped; then the transaction gets the lock.
     let url = nodes.a.database_url().unwrap();
     let connect = tokio_postgres::connect(&url, tokio_postgres::NoTls);
     let (locker, connection) = connect.await.unwrap();
@@ -178,7 +178,7 @@ async fn a_node_that_hangs_in_a_transaction_blocks_nobody(_: Backend) {
     let id = task_id(&reply.expect("in time").expect(200).json());
     nodes.at_b.wait_for_end(&id).await;
     nodes.a.signal("CONT").await;
-    // Its own transaction was rolled back meanwhile; a repeated request gets its task.
+    // The node's transaction was rolled back meanwhile; a repeated request gets its task.
     let late = late.await.unwrap();
     if late.status != 200 {
         late.rejected(502, "");
@@ -249,7 +249,7 @@ async fn a_revocation_is_seen_by_all_nodes(_: Backend) {
 }
 
 async fn a_cancellation_stops_the_work_on_another_node(_: Backend) {
-    // One worker each, busy for good: a third task runs only when a worker is free.
+    // One worker per node, which a hanging task occupies: a third task runs only when a worker is free.
     let node = || node(LEASE_S).env("TOLLGATE_WORKERS__IMAGES", "1");
     let b = node().start().await;
     let at_b = b.funded_client("10").await;

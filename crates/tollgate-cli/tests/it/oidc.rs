@@ -1,4 +1,4 @@
-//! Sign-in by an OpenID provider: admins and users, roles by claim, and a provider that lies.
+//! Sign-in by an OpenID provider: admins and users, roles by claim, and a provider that returns wrong data.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ role_claim = "groups"
 roles = { admins = "owner", finance = "finance", staff = "user" }
 "#;
 
-/// A browser: it keeps cookies, and sends `SameSite=Strict` ones only with requests of the gateway's own pages.
+/// A browser: it stores cookies, and sends `SameSite=Strict` ones only with requests of the gateway's own pages.
 struct Browser {
     client: Client,
     cookies: Vec<(String, String)>,
@@ -64,7 +64,7 @@ impl Browser {
         reply
     }
 
-    /// Signs in: to the provider and back. Returns where that leads to.
+    /// Signs in at the provider and returns to the gateway. Returns the path to which the gateway then redirects.
     async fn sign_in(&mut self, provider: &FakeOidc, query: &str) -> String {
         let start = self.get(&format!("/oidc/start{query}")).await.expect(303);
         let location = start.header("location").to_owned();
@@ -113,7 +113,7 @@ async fn an_admin_signs_in_with_the_role_of_a_claim(backend: Backend) {
         json!({ "kind": "session", "name": "ann", "role": "finance" }),
     );
 
-    // The next sign-in brings the next role, in the same admin.
+    // The next sign-in gives the same admin the new role.
     provider.set_account(account("1", "ann renamed", json!("admins")));
     let mut elsewhere = Browser::new(&gateway);
     assert_eq!(elsewhere.sign_in(&provider, "").await, "/console/");
@@ -121,20 +121,20 @@ async fn an_admin_signs_in_with_the_role_of_a_claim(backend: Backend) {
         let me = browser.get("/admin/v1/me").await.expect(200).json();
         assert_has(&me, json!({ "name": "ann", "role": "owner" }));
     }
-    // Another account of the same name is another person.
+    // Another account with the same name is another admin.
     provider.set_account(account("2", "ann", json!(["admins"])));
     let mut other = Browser::new(&gateway);
     assert_eq!(other.sign_in(&provider, "").await, error("name_taken"));
     other.get("/admin/v1/me").await.expect(401);
 
-    // Without a role there is no sign-in, and the sessions end.
+    // Without a role the sign-in is rejected, and the sessions end.
     provider.set_account(account("1", "ann", json!(["staff"])));
     assert_eq!(other.sign_in(&provider, "").await, error("no_role"));
     ann.get("/admin/v1/me").await.expect(401);
     provider.set_account(account("1", "ann", json!([{ "admins": true }])));
     assert_eq!(other.sign_in(&provider, "").await, error("no_role"));
 
-    // Who was disabled does not come back.
+    // A disabled admin cannot sign in again.
     provider.set_account(account("1", "ann", json!(["admins"])));
     gateway.cli_json(&["admin", "disable", "ann"]).await;
     assert_eq!(other.sign_in(&provider, "").await, error("disabled"));
@@ -164,7 +164,7 @@ async fn an_admin_signs_in_with_the_role_of_a_claim(backend: Backend) {
 
 async fn a_user_signs_in_to_the_portal(backend: Backend) {
     let (provider, gateway, owner) = gateway(backend, ROLES).await;
-    // Its groups are in userinfo alone, as the standard has it.
+    // The groups are in userinfo only, as the standard allows.
     provider.set_account(
         json!({ "sub": "7", "userinfo:preferred_username": "bob", "userinfo:groups": ["staff"] }),
     );
@@ -181,7 +181,7 @@ async fn a_user_signs_in_to_the_portal(backend: Backend) {
     bob.get("/admin/v1/me").await.expect(401);
     let key = me["key"]["id"].as_str().unwrap().to_owned();
 
-    // The same user and key the next time; another key when that was revoked.
+    // The next sign-in uses the same user and key; another key if that one was revoked.
     let mut again = Browser::new(&gateway);
     again.sign_in(&provider, "?to=portal").await;
     let same = again.get("/v1/me").await.expect(200).json();
@@ -196,7 +196,7 @@ async fn a_user_signs_in_to_the_portal(backend: Backend) {
     assert_eq!(renewed["user"]["id"], me["user"]["id"]);
     assert_ne!(renewed["key"]["id"], me["key"]["id"]);
 
-    // Of another account with that name, or without the group, there is no user; nor after it was disabled.
+    // An account whose name is taken, or without the group, gets no user; nor does an account whose user was disabled.
     let mut carl = Browser::new(&gateway);
     for (claims, word) in [
         (account("8", "bob", json!(["staff"])), "name_taken"),
@@ -225,7 +225,7 @@ async fn a_lying_provider_signs_nobody_in(backend: Backend) {
     let claims = json!({ "sub": "1", "preferred_username": "ann", "userinfo:groups": ["admins"] });
     provider.set_account(claims);
     let mut ann = Browser::new(&gateway);
-    // The metadata is read by the first of these.
+    // The first of these sign-ins reads the metadata.
     for (lie, word, logged) in [
         (Lie::ForeignMetadata, "provider_unavailable", "the issuer"),
         (
@@ -289,7 +289,7 @@ async fn an_account_is_matched_with_a_user_of_its_name_once(backend: Backend) {
         let next = dora.sign_in(&provider, "?to=portal").await;
         assert!(next.contains(&format!("error={word}")), "{next}");
     }
-    // Once known, an account may have another name.
+    // An account that has signed in before may change its name.
     provider.set_account(json!({ "sub": "d", "preferred_username": "dora married" }));
     assert_eq!(dora.sign_in(&provider, "?to=portal").await, "/portal/");
     gateway.close().await;
@@ -306,7 +306,7 @@ async fn a_session_is_fresh_again_after_the_providers_password(backend: Backend)
         let until: jiff::Timestamp = me["fresh_until"].as_str().unwrap().parse().unwrap();
         until.as_second() - now()
     };
-    // The provider did not say when it asked for the password.
+    // The provider did not report when it last requested the password.
     assert!(fresh_until(&mut ann).await <= 0);
     let cookies = ann.cookies.clone();
     let again = "?fresh=1&next=/console/signed-in";
@@ -347,7 +347,7 @@ async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: 
     let cookie = start.header("set-cookie");
     assert!(cookie.contains("SameSite=Lax"), "{cookie}");
     let back = provider.visit(start.header("location"));
-    // A link to the answer of somebody else's sign-in signs nobody in.
+    // A browser that opens the callback link of another browser's sign-in is not signed in.
     let mut victim = Browser::new(&gateway);
     let expired = "/console/signed-in?error=expired&next=";
     assert_eq!(victim.finish(&back).await, expired);
@@ -365,7 +365,7 @@ async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: 
     );
     ann.get("/admin/v1/me").await.expect(401);
 
-    // Answers that nobody asked for do not reach the provider for ever.
+    // After a number of failed sign-ins, the gateway rejects further ones without a request to the provider.
     for _ in 0..30 {
         ann.sign_in(&provider, "").await;
     }

@@ -1,4 +1,4 @@
-//! What operators rely on: health, metrics, the API's description, request ids.
+//! What operators rely on: health, metrics, the API's OpenAPI document, request ids.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ on_sqlite!(
     the_documentation_is_a_site,
 );
 
-/// The tables of contents themselves: every path of them is to be described.
+/// The source of the routers: the document must describe every path in it.
 const ROUTERS: [&str; 2] = [
     include_str!("../../../tollgate-server/src/router.rs"),
     include_str!("../../../tollgate-admin/src/lib.rs"),
@@ -82,7 +82,7 @@ async fn metrics_from_outside_need_the_admin_key(backend: Backend) {
     for path in ["/healthz", "/readyz", "/openapi.json", "/docs", "/docs/api"] {
         gateway.anonymous().get(path).await.expect(200);
     }
-    // The admin key opens nothing else.
+    // The admin key is valid for nothing else.
     let admin = gateway.client(Some(key.to_owned()), String::new());
     admin.get("/v1/tasks").await.rejected(401, "");
     gateway.close().await;

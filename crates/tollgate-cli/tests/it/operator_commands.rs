@@ -1,4 +1,4 @@
-//! The commands that set up a gateway and look after it.
+//! The commands that set up and check a gateway.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn health_follows_the_gateway(backend: Backend) {
     let setup = Setup::new(backend).admin_key("admin-key");
     let mut gateway = setup.listen("0.0.0.0:0").start().await;
     let port = gateway.address().rsplit_once(':').unwrap().1.to_owned();
-    // The configured address, of which a client can only use loopback.
+    // The configured address is a wildcard, which a client can only reach on loopback.
     gateway.set_env("TOLLGATE_LISTEN", &format!("0.0.0.0:{port}"));
     let url = format!("http://127.0.0.1:{port}");
     for arguments in [
@@ -28,7 +28,7 @@ async fn health_follows_the_gateway(backend: Backend) {
         assert_eq!(output.code, 0, "{arguments:?}: {output:?}");
         assert!(output.stdout.starts_with(&url), "{output:?}");
     }
-    // The process answers, but cannot store anything.
+    // The process responds, but cannot store anything.
     let files = gateway.data_dir().join("files");
     let moved = gateway.dir().join("moved");
     std::fs::rename(&files, &moved).unwrap();
@@ -88,7 +88,7 @@ fn findings(records: &Value, check: &str) -> Vec<(String, String)> {
 
 async fn doctor_finds_what_is_wrong(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
-    // A gateway that works; its own address stands for a provider's.
+    // A gateway without faults; the test uses its address in place of a provider's.
     let channel = |url: &str| {
         format!(
             "[[channel]]\nname = \"main\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodels = [\"gpt-5\"]\n"
@@ -185,18 +185,18 @@ async fn doctor_changes_nothing(_: Backend) {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
 }
 
-/// Runs `tollgate init` in `dir` with these variables alone.
+/// Runs `tollgate init` in `dir` with only these environment variables.
 async fn init(dir: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> CommandOutput {
     let mut command = tollgate(&["init"], dir.path());
     command.args(arguments).env_clear();
-    // Set while coverage is measured: where the process writes what it ran.
+    // This variable is set while coverage is measured: it names the file for the process's profile.
     let profile = std::env::var_os("LLVM_PROFILE_FILE");
     command.envs(profile.map(|path| ("LLVM_PROFILE_FILE", path)));
     run_command(command.envs(variables.iter().copied())).await
 }
 
 async fn init_writes_a_configuration_that_serves(backend: Backend) {
-    // A gateway stands for OpenAI's server.
+    // A gateway takes the place of OpenAI's server.
     let (gateway, client) = TestGateway::with_client(backend).await;
     let url = format!("http://{}/openai/v1", gateway.address());
     let key = client.secret.clone().unwrap();
@@ -210,7 +210,7 @@ async fn init_writes_a_configuration_that_serves(backend: Backend) {
         text.contains("env:OPENAI_API_KEY") && !text.contains(&key),
         "{text}"
     );
-    // It is not written again, and stays as it is.
+    // The file is not written again, and does not change.
     let again = init(&dir, &["--yes"], &openai).await;
     again.check_failure("exists");
     assert_eq!(
@@ -218,13 +218,13 @@ async fn init_writes_a_configuration_that_serves(backend: Backend) {
         text
     );
 
-    // A key that its server rejects is reported.
+    // A key that the provider rejects is reported.
     let wrong = [openai[0], ("OPENAI_API_KEY", "sk-wrong")];
     let output = init(&dir, &["--yes", "--out", "wrong.toml"], &wrong).await;
     let is_reported = output.stderr.contains("fail  openai");
     assert!(output.code == 0 && is_reported, "{output:?}");
 
-    // Every provider at once; what is written is a configuration with a channel for each.
+    // Every provider at once; the written file is a configuration with a channel for each.
     let keys = [
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",
@@ -246,7 +246,7 @@ async fn init_writes_a_configuration_that_serves(backend: Backend) {
     let list = run_command(list.envs(all)).await;
     assert!(list.stderr.is_empty(), "no warnings: {list:?}");
     assert_eq!(list.json().as_array().unwrap().len(), keys.len());
-    // None at all.
+    // No provider at all.
     let output = init(&dir, &["--out", "none.toml"], &[]).await;
     assert!(
         output.code == 0 && output.stderr.contains("OPENAI_API_KEY"),

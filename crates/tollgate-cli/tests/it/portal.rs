@@ -1,4 +1,4 @@
-//! The portal's API: a user signed in with an API key sees what is its own, and gives keys no more than it has.
+//! The portal's API: a user who is signed in with an API key reads only the own data, and can give new keys no more than the own key has.
 
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ async fn a_key_shows_its_user_and_history_without_operators_members(backend: Bac
         &models,
         json!({ "data": [{ "id": "gpt-5", "kind": "chat" }] }),
     );
-    // Errors have the envelope of the client API.
+    // Errors have the client API's envelope.
     for (path, status, words) in [
         ("/tasks?channel=main", 400, "`channel`"),
         ("/usage?group_by=channel", 400, "`group_by`"),
@@ -153,7 +153,7 @@ async fn a_key_shows_its_user_and_history_without_operators_members(backend: Bac
     gateway.close().await;
 }
 
-/// What a browser sends from the gateway's own page.
+/// The headers that a browser sends with a request of the gateway's own page.
 fn own_page(gateway: &TestGateway) -> Vec<(String, String)> {
     vec![
         ("content-type".to_owned(), "application/json".to_owned()),
@@ -193,7 +193,7 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
     let (gateway, owner, client) = gateway(backend).await;
     let secret = client.secret.clone().unwrap();
     let body = json!({ "api_key": secret });
-    // Not from another page.
+    // Requests of another page are rejected.
     let headers = [
         ("content-type", "application/json"),
         ("origin", "http://evil.example"),
@@ -227,7 +227,7 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
     browse(&gateway, "GET", "/tasks", cookie, &Value::Null)
         .await
         .expect(200);
-    // A cookie spends nothing, opens no admin API, and writes only from the own page.
+    // With the cookie a client can submit nothing and cannot use the admin API; writes must come from the gateway's own page.
     let headers = [("cookie", cookie), ("content-type", "application/json")];
     let anonymous = gateway.anonymous();
     let spent = anonymous.send_with("POST", "/v1/chat/completions", &headers, chat().to_string());
@@ -345,7 +345,7 @@ async fn a_quota_is_taken_off_the_parents(backend: Backend) {
         .await
         .expect(402);
     child.generate(&image("a hill")).await;
-    // Many at once take no more than there is.
+    // Concurrent requests cannot take more than the available amount.
     let rest = create_key(&gateway, &client, &json!({ "quota": "1" })).await;
     let mut running = tokio::task::JoinSet::new();
     for _ in 0..12 {

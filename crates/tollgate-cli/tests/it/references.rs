@@ -1,4 +1,4 @@
-//! Reference images: uploads and data URIs are checked at the submission, other URLs when the task runs.
+//! Reference images: the gateway checks uploads and data URIs at the submission, and other URLs when the task runs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn heavy() -> Vec<u8> {
     file
 }
 
-/// The values of a table.
+/// The placeholders of a table with their values.
 fn values<'a>(values: &'a [(&'static str, String)]) -> Vec<(&'static str, &'a str)> {
     let pairs = values.iter().map(|(name, value)| (*name, value.as_str()));
     pairs.collect()

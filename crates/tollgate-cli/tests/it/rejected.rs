@@ -1,4 +1,4 @@
-//! Requests that must not be sent. Every response is a clear 4xx in the documented envelope, and the next request is served.
+//! Requests that the gateway must reject. Every response is a clear 4xx in the documented envelope, and the next request is served.
 
 use serde_json::{Value, json};
 
@@ -39,14 +39,14 @@ async fn bodies_are_rejected(backend: Backend) {
 
 async fn bodies_without_an_end_are_rejected(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
-    // A declared length over the limit is answered before the body comes.
+    // A declared length over the limit gets its response before the body arrives.
     let headers =
         "Content-Type: application/json\r\nContent-Length: 67108865\r\nExpect: 100-continue\r\n";
     let mut raw = gateway.raw().await;
     raw.write(client.raw_head(GENERATIONS, headers).as_bytes())
         .await;
     assert_eq!(raw.status().await, Some(413));
-    // More than a megabyte whose length is not declared.
+    // A body of more than a megabyte whose length is not declared.
     let chunk = format!("8000\r\n{}\r\n", " ".repeat(0x8000));
     let headers = "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n";
     let head = client.raw_head("/v1/tasks/batch", headers);
@@ -101,7 +101,7 @@ async fn malformed_http_is_rejected(backend: Backend) {
         assert!(reply.is_empty() || is_4xx, "{sent}: {reply}");
         client.get("/healthz").await.expect(200);
     }
-    // A body of which only a part comes is not a task.
+    // A request whose body arrives only in part creates no task.
     let mut raw = gateway.raw().await;
     let head = client.raw_json_head(GENERATIONS, 500);
     let part = "{\"model\": \"imagen-4.0-partner\", \"prompt\": \"x\"}";
@@ -121,7 +121,7 @@ async fn a_connection_serves_the_next_request(backend: Backend) {
         raw.write(format!("{head}{body}").as_bytes()).await;
         assert_eq!(raw.status().await, Some(status));
     }
-    // Also after one that did not wait for the body: clients send it a moment after the head.
+    // The connection also serves the next request after a response that did not wait for the body, which clients send a moment after the head.
     for (path, status) in [("/v1/nowhere", 404), ("/v1/tasks/batch", 400)] {
         raw.write(client.raw_json_head(path, 2).as_bytes()).await;
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

@@ -12,7 +12,7 @@ const IMAGES: &str = "/v1/images/generations";
 
 async fn a_link_that_is_cut_off_is_downloaded_seven_times(backend: Backend) {
     let video = json!({ "model": "seedance-1.0-pro", "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" });
-    // Side by side: each waits between its tries.
+    // The cases run side by side, because each waits between its attempts.
     let cases = [
         (
             Provider::Ark,

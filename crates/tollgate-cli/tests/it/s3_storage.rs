@@ -1,4 +1,4 @@
-//! Files in S3: stored complete or not at all, served whole or in part, and nothing lost while the bucket fails.
+//! Files in S3: stored completely or not at all, served completely or in ranges, and none lost while the bucket fails.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ on_sqlite!(
     doctor_says_what_the_bucket_does_not_allow,
 );
 
-/// Larger than one part.
+/// A size that needs more than one part.
 const LARGE: usize = 18_000_000;
 
 async fn gateway(backend: Backend, config: &str) -> (FakeS3, TestGateway, Client) {
@@ -35,13 +35,13 @@ async fn gateway(backend: Backend, config: &str) -> (FakeS3, TestGateway, Client
     (s3, gateway, client)
 }
 
-/// A PNG file of `bytes` bytes: an ancillary chunk fills it up.
+/// A PNG file of `bytes` bytes, with an ancillary chunk as padding.
 fn padded_png(bytes: usize) -> Vec<u8> {
     let image = png(8, 8);
     let (start, end) = image.split_at(33);
     let padding = bytes - image.len() - 12;
     let length = u32::try_from(padding).unwrap().to_be_bytes();
-    // A checksum of an ancillary chunk is not looked at. The content differs from place to place.
+    // Decoders do not check the checksum of an ancillary chunk. Each part of the padding has other content.
     let mut content = vec![0; padding];
     for (number, part) in (0..=250).cycle().zip(content.chunks_mut(1_000)) {
         part.fill(number);
@@ -81,7 +81,7 @@ async fn files_are_stored_and_served_from_the_bucket(backend: Backend) {
     let head = client.fetch_with(Method::HEAD, &url, &[]).await.expect(200);
     assert_eq!(head.header("content-length"), image.len().to_string());
 
-    // Results, with an upload and the bytes of the request as references.
+    // The files are results, with an upload and a data URI of the request as references.
     let mut body = images("a pier", 1);
     body["image_urls"] = json!([url, data_uri("image/png", &image)]);
     let record = client.generate(&body).await;
@@ -131,7 +131,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
         let error = reply.expect(500).json();
         let expected = json!({ "message": "failed to upload image", "type": "<string>" });
         assert_shape(&error, json!({ "error": expected }));
-        // Nobody was told of what may be there.
+        // The object may be stored, but no client got a link to it.
         s3.heal();
         until_true("the storage to be available", async || {
             client.upload("a.png", "image/png", &image).await.status == 200
@@ -163,7 +163,7 @@ async fn large_files_are_uploaded_in_parts(backend: Backend) {
             "{fault:?}"
         );
     }
-    // The answer to the last request is lost: repeated, it finds no upload, but a complete object.
+    // The response to the last request is lost: the repeated request finds no upload, but a complete object.
     s3.fail_at(Fault::CutAnswer, Method::POST, "uploadId", 1);
     let url = client.upload_image(&image).await;
     assert!(client.fetch(&url).await.expect(200).body == image);
@@ -190,7 +190,7 @@ async fn downloads_are_resumed_or_broken_off(backend: Backend) {
     assert_eq!(reply.header("retry-after"), "5");
     reply.error(503, "unavailable");
 
-    // At last only one byte is missing, which never comes: the client sees that the file is not complete.
+    // The last byte never arrives: the client detects that the file is incomplete.
     s3.fail(Fault::CutAnswer, Method::GET, u32::MAX);
     let mut connection = gateway.raw().await;
     let path = url.strip_prefix(&client.url("")).unwrap();
@@ -199,7 +199,7 @@ async fn downloads_are_resumed_or_broken_off(backend: Backend) {
     let received = connection.read_to_end().await;
     let head_end = received.windows(4).position(|w| w == b"\r\n\r\n").unwrap() + 4;
     assert!(received.starts_with(b"HTTP/1.1 200"));
-    // What was not sent yet when the connection was closed may be missing too.
+    // Bytes that were not sent yet when the connection was closed may also be missing.
     let body = &received[head_end..];
     assert!(body.len() > image.len() / 2 && body.len() < image.len());
     assert!(image.starts_with(body));
@@ -230,7 +230,7 @@ async fn results_wait_for_the_bucket_and_are_generated_once(backend: Backend) {
             .count()
     };
     until_true("a provider's answer", async || submissions() > 0).await;
-    // The bucket is asked again and again.
+    // The gateway retries the upload to the bucket.
     until_true("another try", async || s3.count(&Method::PUT, "") > 4).await;
     for id in &ids {
         let record = client.task(id).await;

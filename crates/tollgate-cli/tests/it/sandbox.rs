@@ -16,7 +16,7 @@ fn image(prompt: &str) -> Value {
 async fn directives_do_what_they_say(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     cases::check(&client, "sandbox_directives", &[]).await;
-    // A running task has progress.
+    // The record of a running task shows its progress.
     let id = client.submit(&image("[[sandbox:delay=1500]]")).await;
     let progress = until("progress", async || {
         let progress = client.task(&id).await["progress"].as_i64();
@@ -60,7 +60,7 @@ async fn tasks_without_a_channel_end_in_time(backend: Backend) {
     let setup = Setup::new(backend).config(&config(MODEL));
     let gateway = setup.start().await;
     let client = gateway.funded_client("2").await;
-    // One has the channel's only permit, the other waits for it.
+    // One task holds the channel's only permit, the other one waits for it.
     let running = client.submit(&image("[[sandbox:hang]]")).await;
     client.wait_for_start(&running).await;
     let waiting = client.submit(&image("a mill")).await;
@@ -86,7 +86,7 @@ async fn prompts_are_reviewed(backend: Backend) {
         assert!(message.starts_with(words), "{message}");
     }
     assert!(client.tasks().await.is_empty());
-    // Families without a review leave it to the provider.
+    // For families without a review, the gateway leaves the review to the provider.
     client.generate(&image("the forbidden fruit")).await;
     let id = client.submit(&image("[[sandbox:moderated]]")).await;
     let error = client.wait_for_end(&id).await["error"].clone();

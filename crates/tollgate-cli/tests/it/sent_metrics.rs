@@ -1,4 +1,4 @@
-//! Metrics as a collector gets them by OTLP: decoded with the types of OpenTelemetry itself.
+//! Metrics that a collector receives by OTLP: decoded with the types of OpenTelemetry itself.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ fn attributes(attributes: &[KeyValue]) -> BTreeMap<&str, String> {
         .collect()
 }
 
-/// The labels of a point as `/metrics` writes them.
+/// The labels of a point, in the notation of `/metrics`.
 fn labels(point: &[KeyValue]) -> String {
     let labels = attributes(point);
     let labels = labels
@@ -81,7 +81,7 @@ fn labels(point: &[KeyValue]) -> String {
     }
 }
 
-/// The points of a sum or gauge by their names and labels as `/metrics` writes them.
+/// The points of a sum or gauge, by their names and labels in the notation of `/metrics`.
 fn numbers(metric: &Metric) -> BTreeMap<String, f64> {
     let points = match metric.data.as_ref().unwrap() {
         Data::Sum(sum) => {
@@ -118,7 +118,7 @@ fn histogram<'a>(metric: &'a Metric, unit: &str) -> &'a [HistogramDataPoint] {
     &histogram.data_points
 }
 
-/// How many chats the last message counts.
+/// The number of chats in the last message.
 fn chats(collector: &WebhookReceiver, path: &str) -> f64 {
     let messages = messages(collector, path);
     let counted = messages
@@ -141,7 +141,7 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
     .await;
     let messages = messages(&collector, path);
     let last = messages.last().unwrap();
-    // What these count does not change any more.
+    // The values of these metrics do not change any more.
     for name in [
         "tollgate_chats_total",
         "tollgate_chat_tokens_total",
@@ -185,7 +185,7 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
             "{name}: {shown}, {below}"
         );
     }
-    // Times of providers have the names of OpenTelemetry's conventions, and no other.
+    // Durations of providers have the names of OpenTelemetry's conventions, and no other names.
     assert!(!last.contains_key("tollgate_provider_seconds"));
     let [times] = histogram(&last["gen_ai.client.operation.duration"], "s") else {
         panic!("one channel");
@@ -206,7 +206,7 @@ async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
     gateway.close().await;
 }
 
-/// The tokens of three chats, by type, as the conventions name them.
+/// Checks the tokens of three chats, by type, with the names of the conventions.
 async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric>) {
     assert!(!last.contains_key("tollgate_chat_request_tokens"));
     let points = histogram(&last["gen_ai.client.token.usage"], "{token}");
@@ -230,7 +230,7 @@ async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric
 
 async fn a_busy_collector_is_retried_after_its_pause_and_loses_no_counts(backend: Backend) {
     let collector = WebhookReceiver::start().await;
-    // An interval that is longer than the pause that the collector asks for.
+    // The interval is longer than the pause that the collector requests.
     let config = config(&collector.url("busy/2"), 2);
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
     chat(&client).await;
@@ -239,12 +239,12 @@ async fn a_busy_collector_is_retried_after_its_pause_and_loses_no_counts(backend
     collector.wait_for_posts(path, 3).await;
     // One interval and two pauses of a second, not three intervals.
     assert!(started.elapsed() < Duration::from_millis(5_500));
-    // The two messages that were turned away are in the third.
+    // The third message includes the counts of the two messages that the collector rejected.
     until("the chat", async || {
         (chats(&collector, path) > 0.5).then_some(())
     })
     .await;
-    // What is counted after the last interval is sent at the end.
+    // Counts after the last interval are sent when the gateway stops.
     chat(&client).await;
     gateway.close().await;
     assert!((chats(&collector, path) - 2.0).abs() < 0.5);
@@ -257,7 +257,7 @@ async fn a_collector_that_hangs_or_is_down_delays_nothing(backend: Backend) {
     collector.wait_for_posts("hang/v1/metrics", 1).await;
     let started = Instant::now();
     chat(&client).await;
-    // The exporter waits ten seconds for an answer.
+    // The exporter waits at most ten seconds for a response.
     assert!(started.elapsed() < Duration::from_secs(5));
     gateway.close().await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,4 +1,4 @@
-//! A listening socket that somebody else keeps open: no connection is refused while the gateway restarts.
+//! A listening socket that another process keeps open: no connection is refused while the gateway restarts.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -10,10 +10,10 @@ use crate::harness::*;
 
 on_sqlite!(a_restart_under_load_refuses_no_connection);
 
-/// Runs the gateway as a service manager does: the socket, which comes as stdin, is file descriptor 3.
+/// Runs the gateway as a service manager does: the socket, which the shell gets as stdin, becomes file descriptor 3.
 const ACTIVATE: &str = "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
 
-/// The command that starts the gateway with the socket instead of an address of its own.
+/// The command that starts the gateway with the socket instead of an address.
 fn activated(gateway: &TestGateway, socket: &TcpListener) -> Command {
     let mut command = gateway.serve_command_under("sh", &["-c", ACTIVATE, "sh"]);
     command.stdin(OwnedFd::from(socket.try_clone().unwrap()));

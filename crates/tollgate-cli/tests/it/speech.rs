@@ -1,4 +1,4 @@
-//! Speech: three endpoints, two ways to poll, one kind of task; charged by the character.
+//! Speech: three endpoints, two ways to poll, one kind of task; charged per character.
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Fake, Options, Provider, start};
@@ -27,7 +27,7 @@ fn receipt() -> Value {
     })
 }
 
-/// A gateway whose speech comes from a fake.
+/// A gateway with a fake as the provider of speech.
 async fn start_gateway(backend: Backend) -> (TestGateway, Fake) {
     let fake = start(Provider::Kling, Options::default()).await.unwrap();
     let config = format!(
@@ -144,7 +144,7 @@ async fn speech_is_visible_to_its_user_alone(backend: Backend) {
         let reply = other.get(&format!("{path}/{id}")).await;
         reply.rejected(404, "");
     }
-    // Speech is not a video.
+    // The endpoints of videos do not return speech.
     let video = owner.get(&format!("/v1/videos/{id}")).await;
     video.rejected(404, "");
     gateway.close().await;
@@ -178,7 +178,7 @@ async fn the_sandbox_speaks(backend: Backend) {
     gateway.close().await;
 }
 
-/// How long a WAV file lasts, in milliseconds; it must be complete, and not silent.
+/// The duration of a WAV file in milliseconds; the file must be complete, and not silent.
 fn wav_ms(file: &[u8]) -> u32 {
     let number = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
     assert_eq!((&file[..4], &file[8..16]), (&b"RIFF"[..], &b"WAVEfmt "[..]));

@@ -1,4 +1,4 @@
-//! `serve` at its start: the first one, the ones after it, and the ones that fail.
+//! The start of `serve`: the first one, later ones, and those that fail.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
@@ -67,7 +67,7 @@ async fn a_first_start_prints_a_demo_key(_: Backend) {
     let header = format!("Authorization: Bearer {}", found[0]);
     assert!(curl.contains(&url) && curl.contains(&header), "{curl}");
 
-    // The second start prints none of it, and the user stays.
+    // The second start prints neither user nor key, and keeps the user.
     let (_, stderr) = start_and_stop(&dir, &[]).await;
     let none = keys(&stderr).is_empty() && !stderr.contains("curl");
     assert!(none, "{stderr}");
@@ -114,7 +114,7 @@ async fn failed_starts_name_their_reason(backend: Backend) {
     let output = run_command(&mut command).await;
     output.check_failure("TOLLGATE_TIME_LIMITS__IMAGE_S");
     serve(&["--config", "missing.toml"], "missing.toml").await;
-    // A file in place of the directory: permissions mean nothing to root.
+    // A file in place of the directory, because permissions do not restrict root.
     std::fs::write(dir.join("a-file"), "").unwrap();
     serve(&["--data-dir", "a-file"], "a-file").await;
     serve(&["--data-dir", "a-file/below"], "a-file/below").await;
@@ -154,7 +154,7 @@ async fn a_newer_database_is_rejected(backend: Backend) {
     for arguments in [&["user", "list"][..], &["audit"]] {
         gateway.cli(arguments).await.check_failure("99");
     }
-    // Newer, and made by a program that works beside this one.
+    // The schema is newer, but its program declares it compatible with this one.
     gateway.execute(&set(99, current)).await;
     gateway.start_server().await;
     gateway
@@ -180,7 +180,7 @@ async fn settings_come_from_file_environment_and_flags(backend: Backend) {
         .env("TOLLGATE_DRAIN_S", "")
         .start()
         .await;
-    // Unknown names are warned of and ignored.
+    // The gateway warns of unknown names and ignores them.
     let log = gateway.log();
     let warned = log.contains("TOLLGATE_UNHEARD_OF") && log.contains("no-such-model");
     assert!(warned, "{log}");
@@ -197,7 +197,7 @@ async fn settings_come_from_file_environment_and_flags(backend: Backend) {
     };
     let link = image_urls(&record).remove(0);
     client.get(&path(&link)).await.expect(200);
-    // A link of this gateway is its own under its public name.
+    // The gateway recognises a link with its public name as its own.
     let upload = client.upload_image(&png(400, 100)).await;
     path(&upload);
     let body = json!({ "model": "doubao-seedream-4.5", "prompt": "x", "image_urls": [upload] });
@@ -221,7 +221,7 @@ async fn the_data_is_private_to_its_user(backend: Backend) {
         }
     }
     assert!(count > 6, "{count}");
-    // The key itself is nowhere on the disk.
+    // No file on the disk contains the key itself.
     let secret = client.secret.clone().unwrap();
     assert!(gateway.data_dir().join("tollgate.db").exists());
     for name in ["tollgate.db", "tollgate.db-wal"] {

@@ -1,5 +1,5 @@
-//! A storage folder that takes no writes is the gateway's fault, not the provider's: results wait for it, no provider is called
-//! again, and clients hear at once that they should come back.
+//! A storage folder that cannot be written to is the gateway's fault, not the provider's: results wait for it, no provider is called again, and
+//! clients immediately get an error with `retry-after`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,10 +22,10 @@ on_sqlite!(
 
 const TASKS: usize = 6;
 const PRICE: f64 = 0.5;
-/// Longer than the pauses between an attempt's retries together.
+/// Longer than the sum of the pauses between an attempt's retries.
 const OUTAGE: Duration = Duration::from_secs(3);
 
-/// A gateway with a channel of images that are in the provider's answer, and one of videos that it links to.
+/// A gateway with a channel of images, which are in the provider's response, and one of videos, to which the response links.
 async fn gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
     let images = start(Provider::OpenAi, Options::default()).await.unwrap();
     let videos = start(Provider::Ark, Options::default()).await.unwrap();
@@ -45,7 +45,7 @@ async fn gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
     (gate, images, videos)
 }
 
-/// The folder that every file is written to first. Without it nothing can be stored.
+/// The folder to which every file is written first. Without it nothing can be stored.
 struct TemporaryFolder {
     path: PathBuf,
     away: PathBuf,
@@ -132,7 +132,7 @@ async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
         .await;
     client.wait_for_start(&waiting).await;
     gate.kill().await;
-    // No file of the process may grow beyond the write-ahead log, to which every commit appends.
+    // The limit on file sizes is the size of the write-ahead log, so that no commit can append to it.
     let wal = std::fs::metadata(gate.data_dir().join("tollgate.db-wal"));
     let full = format!("--fsize={}:unlimited", wal.unwrap().len());
     let ignore_the_signal = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];

@@ -1,11 +1,11 @@
-//! Databases that older programs left, running tasks and all, opened by today's: CONTRIBUTING.md, "Migrations".
+//! Databases that older programs left, with running tasks, are opened by the current program: CONTRIBUTING.md, "Migrations".
 
 use serde_json::json;
 use tollgate_store::{DatabaseLocation, inspect_database, schema_sql};
 
 use crate::harness::*;
 
-/// Makes a test for each stored database: its name, its schema version, its rows.
+/// Creates a test for each stored database: its name, its schema version, its rows.
 macro_rules! stored {
     ($($name:ident: $schema:literal, $rows:literal;)+) => {
         on_both!($($name),+);
@@ -39,7 +39,7 @@ input_per_million = 100
 output_per_million = 1000
 "#;
 
-/// What must be the same before and after the migration, in columns that every schema has.
+/// Queries whose results must be the same before and after the migration, on columns that every schema has.
 const SAME: &[&str] = &[
     "SELECT id, name, unlimited, balance, held, used, rpm, disabled_at FROM users ORDER BY id",
     "SELECT id, user_id, label, hash, quota, held, used, models, expires_at, revoked_at FROM keys ORDER BY id",
@@ -79,7 +79,7 @@ async fn schema_version(gateway: &TestGateway) -> (i64, i64) {
     (state.schema_version.unwrap(), state.known_version)
 }
 
-/// Opens a database of an older schema: the books are as they were and close, its tasks go on, and money moves.
+/// Opens a database of an older schema: the books are unchanged and close, its tasks continue, and new charges work.
 async fn open(backend: Backend, schema: usize, rows: &str) {
     let setup = Setup::new(backend).config(CONFIG).admin_key(OWNER);
     let setup = setup.without_tables();
@@ -99,7 +99,7 @@ async fn open(backend: Backend, schema: usize, rows: &str) {
         i64::try_from(schema).unwrap()
     );
 
-    // Any command migrates it.
+    // Any command migrates the database.
     let audit = gateway.cli(&["audit"]).await;
     assert_eq!(audit.code, 0, "{}{}", audit.stdout, audit.stderr);
     let (version, known) = schema_version(&gateway).await;

@@ -1,5 +1,5 @@
-//! Two hundred clients of one user at once, who fail, cancel, repeat themselves and run out of money; audits
-//! run all the while. In the end every billionth is where it belongs.
+//! Two hundred clients of one user at once, which fail, cancel, repeat requests and run out of money, while audits run. In the end every billionth is
+//! accounted for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,11 +14,11 @@ on_both!(every_billionth_is_accounted_for);
 
 const CLIENTS: u64 = 200;
 const DURATION: Duration = Duration::from_secs(5);
-/// What the user starts with, and what is credited meanwhile. It is not enough for everything.
+/// The user's initial balance, and the amount that is credited later. Together they are not enough for all requests.
 const BALANCE: &str = "60";
 const CREDIT: &str = "5";
 const CREDITED: f64 = 65.0;
-/// What one of its keys may spend.
+/// The quota of one of the keys.
 const QUOTA: f64 = 4.0;
 
 async fn every_billionth_is_accounted_for(backend: Backend) {
@@ -67,8 +67,7 @@ async fn every_billionth_is_accounted_for(backend: Backend) {
     gateway.close().await;
 }
 
-/// Audits beside the running gateway, which find nothing wrong; credits once. Returns how many
-/// audits there were.
+/// Runs audits beside the running gateway, which must find no violation; adds one credit. Returns the number of audits.
 async fn audit_until(gateway: &TestGateway, over: &AtomicBool) -> u32 {
     let mut audits = 0;
     while !over.load(Ordering::Relaxed) {
@@ -115,7 +114,7 @@ impl StressClient {
         tokio::time::sleep(pause).await;
     }
 
-    /// Submits until the time is up; returns how many tasks came of it.
+    /// Submits until the time is up; returns the number of tasks that were accepted.
     async fn run(mut self, end: Instant) -> u64 {
         let mut submissions = 0;
         while Instant::now() < end {
@@ -144,7 +143,7 @@ impl StressClient {
         self.tasks
     }
 
-    /// Submits; returns the task's id if there is money for it.
+    /// Submits; returns the task's id if the balance covers it.
     async fn submit(&mut self, key: &str, prompt: &str, n: u32) -> Option<String> {
         let reply = submit_once(&self.client, key, &images(prompt, n)).await;
         if reply.status == 402 {
@@ -154,7 +153,7 @@ impl StressClient {
         Some(task_id(&reply.expect(200).json()))
     }
 
-    /// The same submission twice at once: both get one receipt, or a rejection (which uses no key up).
+    /// Sends the same submission twice at once: both get one receipt, or a rejection (which does not use up the key).
     async fn submit_twice(&mut self, key: &str) {
         let body = images("[[sandbox:fail]]", 1);
         let submit = || submit_once(&self.client, key, &body);
@@ -165,7 +164,7 @@ impl StressClient {
         self.tasks += u64::from(!receipts.is_empty());
     }
 
-    /// Submits what would take for ever, and cancels it.
+    /// Submits a task that would never end, and cancels it.
     async fn submit_and_cancel(&mut self, key: &str) {
         let Some(id) = self.submit(key, "[[sandbox:hang]]", 2).await else {
             return;

@@ -30,7 +30,7 @@ fn only(spans: &[Span], kind: SpanKind) -> &Span {
     span
 }
 
-/// A trace that begins at a caller.
+/// A trace that a caller of the gateway began.
 struct CallersTrace {
     id: String,
 }
@@ -41,7 +41,7 @@ impl CallersTrace {
         Self { id }
     }
 
-    /// Submits in the trace, with a state; returns the task's id.
+    /// Submits a request in the trace, with a trace state; returns the task's id.
     async fn submit(&self, client: &Client, path: &str, body: &Value) -> String {
         let traceparent = format!("00-{}-b7ad6b7169203331-01", self.id);
         let headers = [("traceparent", traceparent.as_str()), ("tracestate", STATE)];
@@ -49,7 +49,7 @@ impl CallersTrace {
         task_id(&receipt.expect(200).json())
     }
 
-    /// What a provider gets that works for this span.
+    /// The trace headers that a provider gets with the requests of this span.
     fn headers_of(&self, span: &Span) -> (Option<String>, Option<String>) {
         let span_id = span.span_id.iter();
         let span_id: String = span_id.map(|byte| format!("{byte:02x}")).collect();
@@ -58,7 +58,7 @@ impl CallersTrace {
     }
 }
 
-/// The headers of the requests of a fake that have any.
+/// The trace headers of the requests that a fake received, if they have any.
 fn trace_headers(fake: &Fake) -> Vec<(Option<String>, Option<String>)> {
     let requests = fake.requests().into_iter();
     let headers = requests.map(|request| {
@@ -226,7 +226,7 @@ async fn an_attempt_that_another_process_ends_is_one_span(backend: Backend) {
     let attempt = only(&found, SpanKind::Client);
     assert_eq!(attempt.parent_span_id, task.span_id);
     assert_eq!(trace_headers(&fake), [callers.headers_of(attempt)]);
-    // It began in the process before: its polls took two seconds, the last of them in this one.
+    // The attempt began in the previous process: its polls took two seconds, and the last of them were in this process.
     let took = attempt.end_time_unix_nano - attempt.start_time_unix_nano;
     assert!(took > 1_900_000_000, "{took}");
     gateway.close().await;

@@ -1,4 +1,4 @@
-//! Receipts and records of every shape, and how a user's tasks are found and cancelled.
+//! Receipts and records of every shape, and how users find and cancel their tasks.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn receipts_and_records_have_their_familys_shape(backend: Backend) {
     check_processing_shape(&client).await;
     check_asynchronous_shape(&client).await;
     check_adjustments(&client).await;
-    // Links of this family live for three days.
+    // Links of this family are valid for three days.
     let body = json!({ "model": "doubao-seedream-5.0-lite", "prompt": "a mill", "size": "3:4" });
     let record = client.generate(&body).await;
     let image = &record["result"]["images"][0];
@@ -192,7 +192,7 @@ async fn tasks_are_found_one_by_one_in_batches_and_in_pages(backend: Backend) {
     let values = [("id", ids[0].as_str()), ("101 ids", &many)];
     cases::check(&client, "tasks_rejected", &values).await;
 
-    // Newest first, in pages that fit together.
+    // The list is newest first, and its pages have no gaps.
     let mut found = Vec::new();
     let mut path = "/v1/tasks?limit=2".to_owned();
     loop {
@@ -222,7 +222,7 @@ async fn tasks_are_cancelled(backend: Backend) {
     assert_eq!(record["data"]["error"]["code"], "cancelled");
     assert_eq!(client.balances().await, (5.0, 0.0));
     assert_eq!(client.task(&running).await, record["data"]);
-    // A final state never changes: once more, and of one that has ended by itself.
+    // A final state never changes: after a second cancellation, and after one of a task that has ended by itself.
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });
     let done = client.submit(&body).await;
     client.wait_for_end(&done).await;

@@ -31,7 +31,7 @@ fn write_pair(gateway: &TestGateway) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// A connection of a client that trusts `cert` alone. `None` if it does not get that one.
+/// Connects as a client that trusts only `cert`. `None` if the server has another certificate.
 async fn connect(
     gateway: &TestGateway,
     cert: &CertificateDer<'static>,
@@ -102,7 +102,7 @@ async fn http_1_and_2_are_served_over_tls(backend: Backend) {
         stream.read_to_string(&mut response).await.unwrap();
         assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
-    // Plain HTTP is not served beside it, and the gateway's own health check speaks TLS.
+    // The TLS listener does not serve plain HTTP, and the gateway's own health check uses TLS.
     let mut plain = gateway.raw().await;
     plain
         .write(b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n")
@@ -125,7 +125,7 @@ async fn a_changed_certificate_is_used_and_an_unusable_one_is_not(backend: Backe
     })
     .await;
     assert!(connect(&gateway, &first, BOTH, &[]).await.is_none());
-    // The key of another certificate, as in the middle of a renewal.
+    // The key belongs to another certificate, as in the middle of a renewal.
     let other = KeyPair::generate().unwrap().serialize_pem();
     std::fs::write(gateway.dir().join("key.pem"), other).unwrap();
     until_true("the error in the log", async || {

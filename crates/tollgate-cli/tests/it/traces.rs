@@ -1,4 +1,4 @@
-//! OpenTelemetry traces, as a collector gets them: decoded with the types of OpenTelemetry itself.
+//! OpenTelemetry traces that a collector receives: decoded with the types of OpenTelemetry itself.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ on_sqlite!(
 );
 
 const CHATS: &str = "/v1/chat/completions";
-/// The receiver accepts everything below its first part.
+/// The path of the receiver; it accepts everything below `accept`.
 const TRACES: &str = "accept/v1/traces";
 const HEADER: &str = "authorization=Bearer collector-key-of-the-test";
 
@@ -29,7 +29,7 @@ pub(crate) fn config(collector: &WebhookReceiver, more: &str) -> String {
     format!("[traces]\nendpoint = \"{endpoint}\"\nheaders = \"{HEADER}\"\n{more}")
 }
 
-/// Every span that the collector has.
+/// Every span that the collector received.
 pub(crate) fn spans(collector: &WebhookReceiver) -> Vec<Span> {
     let mut spans = Vec::new();
     for post in collector.posts(TRACES) {
@@ -55,7 +55,7 @@ pub(crate) fn spans(collector: &WebhookReceiver) -> Vec<Span> {
     spans
 }
 
-/// The spans of a trace when there are so many, the first that began first.
+/// Waits until a trace has this number of spans; returns them in the order of their starts.
 pub(crate) async fn trace(collector: &WebhookReceiver, id: &[u8], count: usize) -> Vec<Span> {
     let mut found = until("the spans", async || {
         let mut found = spans(collector);
@@ -101,7 +101,7 @@ pub(crate) fn check_attributes(span: &Span, expected: &[(&str, &str)]) {
     }
 }
 
-/// The bytes of hexadecimal digits.
+/// The bytes of a string of hexadecimal digits.
 pub(crate) fn bytes(hex: &str) -> Vec<u8> {
     let digits = (0..hex.len()).step_by(2);
     digits
@@ -111,7 +111,7 @@ pub(crate) fn bytes(hex: &str) -> Vec<u8> {
 
 async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
     let collector = WebhookReceiver::start().await;
-    // An upstream that answers, but not with a chat.
+    // An upstream that responds, but not with a chat.
     let upstream = WebhookReceiver::start().await;
     let channels = format!(
         "[[channel]]\nname = \"broken\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"upstream-key-1\"]\n\
@@ -185,7 +185,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
                 ("gen_ai.usage.output_tokens", &usage),
             ],
         );
-        // The provider's spans are children of the attempt.
+        // The request to the provider names the attempt's span as the parent.
         let post = upstream.posts("accept/v1/chat/completions").pop().unwrap();
         let span_id: String = failed
             .span_id
@@ -217,7 +217,7 @@ async fn the_caller_decides_whether_a_trace_is_recorded(backend: Backend) {
         format!("00-{left_out}-b7ad6b7169203331-00"),
         format!("00-{recorded}-b7ad6b7169203331-01"),
     ] {
-        // A list that is not valid is not passed on, and what it came with is.
+        // The gateway ignores an invalid `tracestate`, and still uses the `traceparent` beside it.
         let headers = [("traceparent", traceparent.as_str()), ("tracestate", "a")];
         client
             .send_with("GET", "/v1/models", &headers, "")
@@ -226,7 +226,7 @@ async fn the_caller_decides_whether_a_trace_is_recorded(backend: Backend) {
     }
     let found = trace(&collector, &bytes(&recorded), 1).await;
     assert_eq!(found[0].trace_state, "");
-    // Spans are sent in the order of their ends, and the rest at the end.
+    // Spans are sent in the order of their ends, and the remaining ones when the gateway stops.
     gateway.close().await;
     assert_eq!(spans(&collector).len(), 1);
 }

@@ -23,7 +23,7 @@ const UPLOADS: &str = "/v1/uploads/images";
 const MAX: usize = 20_971_520;
 const FORM: &str = "multipart/form-data; boundary=edge";
 
-/// An error in the upload endpoint's envelope, whose message has `words`.
+/// Checks an error in the upload endpoint's envelope, whose message must contain `words`.
 #[track_caller]
 fn check_rejected(reply: Reply, status: u16, words: &str) {
     let body = reply.expect(status).json();
@@ -42,7 +42,7 @@ async fn images_are_recognised_by_their_content(backend: Backend) {
         (ImageFormat::Gif, "gif"),
     ] {
         let file = opaque(format, 30, 20);
-        // Neither the name nor the declared type matters.
+        // The gateway ignores the name and the declared type.
         let reply = client.upload("holiday 1.exe", "text/html", &file).await;
         let record = reply.expect(200).json();
         let expected = json!({
@@ -64,7 +64,7 @@ async fn images_are_recognised_by_their_content(backend: Backend) {
         .upload("../../etc/passwd.png", "image/png", &small)
         .await;
     assert_eq!(reply.expect(200).json()["filename"], "passwd.png");
-    // Claims to be an image of two billion pixels.
+    // A file that declares an image of two billion pixels.
     let mut bomb = small.clone();
     bomb[16..20].copy_from_slice(&50_000_u32.to_be_bytes());
     bomb[20..24].copy_from_slice(&40_000_u32.to_be_bytes());
@@ -113,7 +113,7 @@ async fn invalid_forms_are_rejected(backend: Backend) {
         let reply = client.post_bytes(UPLOADS, content_type, body).await;
         check_rejected(reply, 400, words);
     }
-    // A form that breaks off leaves nothing behind.
+    // A form that breaks off leaves no file behind.
     let headers = format!("Content-Type: {FORM}\r\nContent-Length: 100000\r\n");
     let mut raw = gateway.raw().await;
     let head = client.raw_head(UPLOADS, &headers);
@@ -140,7 +140,7 @@ async fn the_size_limit_is_exact(backend: Backend) {
     assert_eq!(record["bytes"], MAX);
     let served = client.fetch(record["url"].as_str().unwrap()).await;
     assert_eq!(served.expect(200).body.len(), MAX);
-    // The declared length alone is enough, and the response comes before the body.
+    // A declared length over the limit is rejected, with a response before the body arrives.
     let headers =
         format!("Content-Type: {FORM}\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n");
     let mut raw = gateway.raw().await;
@@ -251,7 +251,7 @@ async fn files_are_served_complete_and_in_part(backend: Backend) {
             reply.status
         );
     }
-    // A name is no more than a file.
+    // If its file is deleted, a link returns 404.
     std::fs::remove_file(public_files(&gateway).remove(0)).unwrap();
     client.fetch(&url).await.rejected(404, "");
     gateway.close().await;
@@ -271,7 +271,7 @@ async fn uploads_have_a_quota(backend: Backend) {
     let gateway = Setup::new(backend).config(config).start().await;
     let ann = gateway.user_client("ann", &["--unlimited"]).await;
     let bob = gateway.user_client("bob", &["--unlimited"]).await;
-    // A PNG of nine megabytes: what follows the end of an image is no error.
+    // A PNG of nine megabytes: bytes after the end of an image are allowed.
     let mut file = png(3, 3);
     file.resize(9 << 20, 0);
     for (client, status, words) in [

@@ -1,4 +1,4 @@
-//! Videos of the sandbox: both endpoints, what receipts and records say, the file complete and in part, and the charges.
+//! Videos of the sandbox: both endpoints, the contents of receipts and records, the file completely and in ranges, and the charges.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ const GENERATIONS: &str = "/v1/video/generations";
 const VIDEOS: &str = "/v1/videos";
 const MODEL: &str = "grok-imagine-video-1.5";
 
-/// The smallest video that there is: a second of 480 × 480.
+/// The smallest video: one second of 480 × 480.
 fn video(prompt: &str) -> Value {
     json!({ "model": MODEL, "prompt": prompt, "duration": 1, "aspect_ratio": "1:1" })
 }
@@ -30,7 +30,7 @@ async fn submit(client: &Client, body: &Value) -> String {
     task_id(&client.post(GENERATIONS, body).await.expect(200).json())
 }
 
-/// The video as `GET /v1/videos/<id>/content` sends it.
+/// The response of `GET /v1/videos/<id>/content`.
 async fn content(client: &Client, id: &str, headers: &[(&str, &str)]) -> Reply {
     let path = format!("/v1/videos/{id}/content");
     client.send_with("GET", &path, headers, "").await
@@ -43,7 +43,7 @@ fn receipt() -> Value {
     })
 }
 
-/// The pattern of a record that has no result; `more` replaces members.
+/// The pattern of a record without a result; `more` replaces members.
 fn record(id: &str, status: &str, more: Value) -> Value {
     let mut record = json!({
         "id": id, "task_id": id, "object": "video", "model": MODEL, "status": status, "seconds": "1", "size": "480x480",
@@ -155,7 +155,7 @@ async fn a_form_with_an_image_generates_a_video(backend: Backend) {
     let file = client.fetch(record["url"].as_str().unwrap()).await;
     assert_eq!(mp4_ms(&file.expect(200).body), 1000);
 
-    // The other endpoint accepts JSON only, and a file that is not an image is named.
+    // The other endpoint accepts only JSON; for a file that is not an image, the error names the field.
     form(GENERATIONS, &image, &fields).await.rejected(400, "");
     let reply = form(VIDEOS, b"no image", &[]).await;
     reply.rejected(400, "`input_reference`");
@@ -175,7 +175,7 @@ async fn videos_are_charged_by_the_second_or_the_piece(backend: Backend) {
     let client = gateway.funded_client("20").await;
     cases::check(&client, "video_prices", &[]).await;
     client.check_balances(20.0 - 0.95, 0.95).await;
-    // Nothing is accepted that the account cannot pay.
+    // A request whose price the balance does not cover is rejected.
     let poor = gateway.user_client("poor", &["--balance", "1"]).await;
     let body = json!({ "model": MODEL, "prompt": "x", "duration": 5 });
     poor.post(VIDEOS, &body).await.rejected(402, "");
@@ -227,7 +227,7 @@ async fn videos_are_visible_to_their_user_alone(backend: Backend) {
         assert_eq!(foreign.body, nothing.body, "{path}");
     }
     other.cancel(&id).await.rejected(404, "");
-    // An image is not a video, whosever it is.
+    // The endpoints of videos do not return an image, whoever owns it.
     let image = json!({ "model": "imagen-4.0-partner", "prompt": "a mill", "size": "1:1" });
     let image = owner.submit(&image).await;
     for path in ["", "/content"] {
@@ -255,7 +255,7 @@ async fn video_links_expire(backend: Backend) {
     gateway.close().await;
 }
 
-/// The boxes that stand in `bytes` one after the other; they must fill it to the last byte.
+/// The boxes in `bytes`, one after the other; they must fill `bytes` completely.
 #[track_caller]
 fn boxes(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
     let (mut found, mut rest) = (Vec::new(), bytes);
@@ -268,7 +268,7 @@ fn boxes(bytes: &[u8]) -> Vec<(&[u8], &[u8])> {
     found
 }
 
-/// How long an MP4 file plays, in milliseconds. It must start with `ftyp` and have `moov` and `mdat`.
+/// The duration of an MP4 file in milliseconds. It must start with `ftyp` and have `moov` and `mdat`.
 #[track_caller]
 pub(crate) fn mp4_ms(file: &[u8]) -> u64 {
     let all = boxes(file);
@@ -282,6 +282,6 @@ pub(crate) fn mp4_ms(file: &[u8]) -> u64 {
     let header = movie[find(&movie, b"mvhd")].1;
     let number = |at: usize| u64::from(u32::from_be_bytes(header[at..at + 4].try_into().unwrap()));
     assert_eq!(header[0], 0, "the header's version");
-    // After version, flags and two dates: units in a second, and the length in them.
+    // After the version, the flags and two dates: the units per second, and the duration in these units.
     1000 * number(16) / number(12)
 }

@@ -1,4 +1,4 @@
-//! Webhooks: the record of a task is posted to its client's URL when it ends, signed, until it is accepted.
+//! Webhooks: when a task ends, the gateway posts its record to the client's URL, signed, until the receiver accepts it.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ on_sqlite!(
     a_crash_after_the_post_delivers_again,
 );
 
-/// Lets the gateway call the test itself.
+/// Allows the gateway to call the test's own receiver.
 const LOCAL: &str = "[media]\nallow_private_urls = [\"127.0.0.0/8\"]\n";
 const IMAGES: &str = "/v1/images/generations";
 const VIDEOS: &str = "/v1/video/generations";
@@ -25,7 +25,7 @@ fn image(prompt: &str, url: &str) -> Value {
     json!({ "model": "grok-imagine-1.0-partner", "prompt": prompt, "callback_url": url })
 }
 
-/// A video, whose URL stands among its family's other parameters.
+/// A video. Its callback URL is among the other parameters of the family.
 fn video(prompt: &str, url: &str) -> Value {
     json!({
         "model": "grok-imagine-video-1.5", "prompt": prompt, "duration": 1, "aspect_ratio": "1:1",
@@ -33,10 +33,10 @@ fn video(prompt: &str, url: &str) -> Value {
     })
 }
 
-/// Makes a request of a prompt and a URL.
+/// Builds a request from a prompt and a URL.
 type Request = fn(&str, &str) -> Value;
 
-/// Submits, which must be accepted; returns the task's id.
+/// Submits a request, which must be accepted; returns the task's id.
 async fn submit(client: &Client, path: &str, body: &Value) -> String {
     task_id(&client.post(path, body).await.expect(200).json())
 }
@@ -47,7 +47,7 @@ async fn secret(client: &Client) -> String {
     reply["secret"].as_str().unwrap().to_owned()
 }
 
-/// What the gateway reports of a task's webhook.
+/// The deliveries that the gateway reports for a task's webhook.
 async fn deliveries(client: &Client, id: &str) -> Value {
     let log = client.get_json(&format!("/v1/tasks/{id}/callbacks")).await;
     let expected = json!({ "task_id": id, "state": "<string>", "url": "<string>", "next_at": log["next_at"], "tries": log["tries"] });
@@ -55,7 +55,7 @@ async fn deliveries(client: &Client, id: &str) -> Value {
     log
 }
 
-/// The statuses of the attempts, once `is_done`.
+/// Waits until `is_done`; returns the statuses of the attempts.
 async fn wait_for_deliveries(
     client: &Client,
     id: &str,
@@ -77,7 +77,7 @@ async fn wait_for_deliveries(
     (statuses.collect(), log)
 }
 
-/// Checks a post as a careful receiver does.
+/// Checks a post as a strict receiver would.
 #[track_caller]
 fn check(post: &Post, id: &str, secret: &str) {
     assert_eq!(post.header("content-type"), "application/json");
@@ -155,13 +155,13 @@ async fn failed_deliveries_are_retried(backend: Backend) {
         posts.iter().for_each(|post| check(post, &id, &secret));
         assert_eq!(posts[0].json(), posts[1].json());
     }
-    // A redirect is a failure, and is not followed.
+    // The gateway does not follow a redirect: it is a failed attempt.
     let is_retried = |log: &Value| log["tries"].as_array().unwrap().len() >= 2;
     let (statuses, log) = wait_for_deliveries(&client, &redirected, is_retried).await;
     assert_eq!(statuses[..2], [Some(307); 2], "{log}");
     assert_has(&log, json!({ "state": "waiting", "next_at": "<now>" }));
     assert!(receiver.posts("accept").is_empty());
-    // 410 ends the attempts.
+    // After a 410 the gateway makes no more attempts.
     let is_over = |log: &Value| log["state"] == "given_up";
     let (statuses, log) = wait_for_deliveries(&client, &gone, is_over).await;
     assert_eq!(statuses, [Some(410)], "{log}");
@@ -185,7 +185,7 @@ async fn a_hanging_receiver_delays_nobody_else(backend: Backend) {
         receivers.push(receiver);
     }
     for (at, receiver) in receivers.iter().enumerate() {
-        // The hanging ones are called too: that must not delay the others.
+        // The receivers that hang are called too, and must not delay the others.
         let is_called = async || receiver.count() >= EACH;
         until_true("every receiver to be called", is_called).await;
         assert!(hangs(at) || receiver.count() == EACH);
@@ -205,7 +205,7 @@ async fn private_addresses_are_not_called(backend: Backend) {
     let error = log["tries"][0]["error"].as_str().unwrap();
     assert!(error.contains("not public"), "{error}");
     assert_eq!(receiver.count(), 0, "it was not called");
-    // What is not an HTTP URL is rejected at once.
+    // A URL that is not HTTP is rejected at the submission.
     for url in ["ftp://example.com/x", "example.com", "", "http://"] {
         let reply = client.post(IMAGES, &image("a mill", url)).await;
         reply.rejected(400, "`callback_url`");
@@ -241,7 +241,7 @@ async fn webhooks_are_visible_to_their_user_alone(backend: Backend) {
 }
 
 async fn a_crash_after_the_post_delivers_again(backend: Backend) {
-    // Links stay the same although the port does not.
+    // Links stay the same when the port changes.
     let config = format!("public_url = \"https://gateway.example\"\n{LOCAL}");
     let mut gateway = Setup::new(backend).config(&config).prepare().await;
     let client = gateway.unlimited_client().await;

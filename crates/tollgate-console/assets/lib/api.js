@@ -1,15 +1,15 @@
-// The one place that sends requests: the admin API for the console, /v1/me for the portal.
+// Sends every request of a page: the console's to the admin API, the portal's to /v1/me.
 import { signal } from "./ui.js";
 import { base } from "./router.js";
 
 const portal = base === "/portal";
-/** Where the API of this page is. */
+/** The prefix of the API that this page uses. */
 export const API = portal ? "/v1" : "/admin/v1";
 const TOKEN_ITEM = "tollgate_admin_token";
 
-/** Who is signed in: the answer of /me; `null` if nobody is; `undefined` until that is known. */
+/** Who is signed in: the response of /me; `null` if nobody is; `undefined` until the response arrives. */
 export const me = signal(/** @type {any} */ (undefined));
-/** An admin token for this tab only, in place of a session. */
+/** An admin token for this tab only, instead of a session. */
 let token = portal ? null : sessionStorage.getItem(TOKEN_ITEM);
 
 /** Uses an admin token for this tab; `null` forgets it. */
@@ -19,7 +19,7 @@ export function setToken(/** @type {string | null} */ value) {
   else sessionStorage.removeItem(TOKEN_ITEM);
 }
 
-/** An error that the API answered, or that kept it from answering (status 0). */
+/** An error that the API returned, or that prevented a response (status 0). */
 export class ApiError extends Error {
   /** @param {number} status @param {any} body @param {string | null} etag */
   constructor(status, body, etag) {
@@ -34,9 +34,9 @@ export class ApiError extends Error {
   }
 }
 
-/** @type {() => Promise<boolean>} Asks for the password again; whether it was accepted. */
+/** @type {() => Promise<boolean>} Requests the password again; returns whether it was accepted. */
 let confirmPassword = async () => false;
-/** Sets what asks for the password when an action needs a fresh sign-in. */
+/** Sets the function that requests the password when an action needs a fresh sign-in. */
 export function onFreshSignIn(/** @type {() => Promise<boolean>} */ ask) {
   confirmPassword = ask;
 }
@@ -47,7 +47,7 @@ export function newIdempotencyKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** A path with its query, empty values left out. */
+/** A path with its query, without empty values. */
 export function withQuery(/** @type {string} */ path, /** @type {Record<string, any>} */ query = {}) {
   const set = Object.entries(query).filter(([, value]) => value !== "" && value != null);
   const text = new URLSearchParams(set.map(([name, value]) => [name, String(value)])).toString();
@@ -112,7 +112,7 @@ export async function get(path, query, signal) {
   return (await request("GET", path, { query, signal })).data;
 }
 
-/** The body of the answer to a POST. @param {string} path @param {any} [body] */
+/** The body of the response to a POST. @param {string} path @param {any} [body] */
 export async function post(path, body) {
   return (await request("POST", path, { body })).data;
 }
@@ -129,12 +129,12 @@ async function loadServed() {
   served = new Set(Object.keys(body.paths).filter((path) => path.startsWith(API)).map((path) => path.slice(API.length)));
 }
 
-/** Whether this gateway serves a path of the API, such as `/users`. What needs another path is not shown. */
+/** Whether this gateway serves a path of the API, such as `/users`. Elements that need another path are not shown. */
 export function isServed(/** @type {string} */ path) {
   return served.has(path);
 }
 
-/** Learns who is signed in, and what the gateway serves. */
+/** Loads who is signed in, and which paths the gateway serves. */
 export async function loadMe() {
   await loadServed();
   try {

@@ -1,4 +1,4 @@
-// A line chart over time (uPlot), drawn in the colours of the page, with its figures as text for those who cannot see it.
+// A line chart over time (uPlot), in the colours of the page, with its numbers as text for users who cannot see it.
 import { html, useEffect, useRef } from "./ui.js";
 import script from "../vendor/uplot.js";
 import { t } from "./i18n.js";
@@ -41,7 +41,7 @@ export function Chart({ title, total, times, series }) {
   </figure>`;
 }
 
-/** The hour, or the day where a day begins. */
+/** The hour, or the date at the beginning of a day. */
 function timeLabel(/** @type {number} */ at, /** @type {number | null} */ before) {
   const date = new Date(at * 1000);
   const day = (seconds) => new Date(seconds * 1000).toDateString();

@@ -1,9 +1,9 @@
-// What the playground sends: requests of the client API with an API key that stays in this tab's memory.
+// The requests of the playground: to the client API, with an API key that stays in this tab's memory.
 import { signal } from "./ui.js";
 import { ApiError, newIdempotencyKey } from "./api.js";
 import { readEvents } from "./live.js";
 
-/** The API key of the playground; lost when the tab is closed or loaded anew. */
+/** The API key of the playground; lost when the tab is closed or reloaded. */
 export const apiKey = signal("");
 
 async function send(path, init = {}) {

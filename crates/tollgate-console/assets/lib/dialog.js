@@ -1,4 +1,4 @@
-// Dialogs and short messages above the page. A dialog is the browser's own: focus stays inside, Escape closes it.
+// Dialogs and short messages above the page. A dialog is the browser's `dialog` element: focus stays inside, Escape closes it.
 import { html, signal, useEffect, useRef } from "./ui.js";
 import { t } from "./i18n.js";
 
@@ -7,7 +7,7 @@ const toasts = signal(/** @type {{ id: number, text: string }[]} */ ([]));
 let lastId = 0;
 
 /**
- * Opens a dialog; the promise is kept with what `close` is called with (`undefined` if it was dismissed).
+ * Opens a dialog; the promise resolves to the argument of `close` (`undefined` if the dialog was dismissed).
  * @param {string} title
  * @param {(close: (value?: any) => void) => any} draw
  * @returns {Promise<any>}
@@ -25,7 +25,7 @@ export function toast(/** @type {string} */ text) {
   setTimeout(() => (toasts.value = toasts.value.filter((shown) => shown.id !== id)), 5000);
 }
 
-/** Asks whether to do something that cannot be undone. @returns {Promise<boolean>} */
+/** Asks for a confirmation of an action that cannot be undone. @returns {Promise<boolean>} */
 export async function confirm(/** @type {string} */ question, /** @type {string} */ action) {
   const draw = (close) => html`<p>${question}</p>
     <div class="form-actions">

@@ -25,7 +25,7 @@ const TONES = {
   cut: "warn", client_gone: "warn", cancelled: "warn", disabled: "warn", revoked: "warn", paused: "warn", shadowed: "warn",
 };
 
-/** A word in a coloured box. The word, not the colour, says it. */
+/** A word in a coloured box. The word has the complete meaning, the colour only repeats it. */
 export function Badge({ of, tone }) {
   return html`<span class=${`badge ${tone ?? TONES[of] ?? ""}`}>${t(of)}</span>`;
 }
@@ -36,7 +36,7 @@ export function Time({ at }) {
 }
 
 const PLACES = { task: "tasks", chat: "chats", user: "users", key: "keys", channel: "channels", request: "chats?request_id=" };
-/** Objects whose page needs another path of the API than a list of them. */
+/** Types of objects whose page needs another path of the API than their list does. */
 const NEEDED = { channel: "/channels/{name}/pause" };
 
 /** A link to the page of an object; a dash if there is none. */
@@ -82,7 +82,7 @@ export function Json({ value, label }) {
   return html`<${Code} label=${label ?? "JSON"} text=${JSON.stringify(value, null, 2)} />`;
 }
 
-/** An error in words, with the request id to look for in the log. */
+/** An error message, with the request id to search for in the log. */
 export function ErrorNotice({ error, retry }) {
   return html`<div class="notice bad" role="alert">
     <p>${error.message}${error.field ? html` <code>${error.field}</code>` : ""}</p>
@@ -100,7 +100,7 @@ export function Facts({ rows }) {
 
 /**
  * Loads something and draws it: a progress line meanwhile, an error if it failed.
- * `again` is given to `children` to load it anew; `missing` is drawn where there is no such thing (404).
+ * `children` gets the function `again` to reload it; `missing` is drawn if the response is 404.
  */
 export function Load({ load, deps = [], missing = null, children }) {
   const { state, again } = useLoad(load, deps);

@@ -1,4 +1,4 @@
-// Amounts, times and sizes as a person reads them.
+// Formats amounts, times and sizes for people.
 import { language, t } from "./i18n.js";
 
 const NANO = 1_000_000_000n;
@@ -37,7 +37,7 @@ export function time(/** @type {string | null | undefined} */ at) {
   return new Date(at).toLocaleString(language.value === "zh" ? "zh-CN" : "en-GB", options);
 }
 
-/** How long between two times: milliseconds below a second, then seconds, minutes, hours, days. */
+/** The time between two moments: in milliseconds below a second, then in seconds, minutes, hours, days. */
 export function duration(/** @type {number | null | undefined} */ ms) {
   if (ms == null) return "–";
   if (ms < 1000) return t("{n} ms", { n: Math.round(ms) });
@@ -60,7 +60,7 @@ export function bytes(/** @type {number | null | undefined} */ size) {
   return `${(size / 1024 / 1024).toFixed(1)} MB`;
 }
 
-/** The time so many milliseconds ago, as the API takes it. */
+/** The time that many milliseconds ago, in the format of the API. */
 export function ago(/** @type {number} */ ms) {
   return new Date(Date.now() - ms).toISOString();
 }

@@ -1,4 +1,4 @@
-// Forms: fields from a declaration, errors beside the field that the API names, edits guarded by the object's ETag.
+// Forms: fields from a declaration, errors beside the field that the API names, edits protected by the object's ETag.
 import { html, useState } from "./ui.js";
 import { t } from "./i18n.js";
 import { ApiError, newIdempotencyKey, request } from "./api.js";
@@ -13,7 +13,7 @@ import { CopyButton, ErrorNotice } from "./elements.js";
  *   autocomplete?: string }} Field
  */
 
-/** The text that a field shows for a value. */
+/** The text that a field shows for a value of the API. */
 function toText(/** @type {Field} */ field, /** @type {any} */ value) {
   if (value == null) return "";
   if (field.type === "json") return JSON.stringify(value, null, 2);
@@ -22,7 +22,7 @@ function toText(/** @type {Field} */ field, /** @type {any} */ value) {
   return value;
 }
 
-/** The value of the API for what a field shows; throws a sentence if there is none. */
+/** The API's value for the text that a field shows; throws an error message if there is none. */
 function toValue(/** @type {Field} */ field, /** @type {any} */ shown) {
   if (field.type === "switch" || field.type === "choices") return shown;
   const text = String(shown).trim();
@@ -145,7 +145,7 @@ export function Form({ fields, initial = {}, submit, action, cancel, children })
 }
 
 /**
- * Opens a form in a dialog; kept with what `submit` returned, `undefined` if it was dismissed. `other` draws another way to close it.
+ * Opens a form in a dialog; resolves to the result of `submit`, or to `undefined` if it was dismissed. `other` draws another way to close it.
  * @param {{ title: string, fields: Field[], initial?: any, action: string, note?: any, submit: (values: any, key: string) => Promise<any>, other?: (close: (value?: any) => void) => any }} form
  */
 export function openForm({ title, fields, initial, action, note, submit, other }) {
@@ -155,7 +155,7 @@ export function openForm({ title, fields, initial, action, note, submit, other }
 }
 
 /**
- * Creates an object by a form; shows its secret if it has one. `fixed` is sent beside the fields.
+ * Creates an object with a form; shows its secret if it has one. `fixed` has members that are sent with the fields.
  * @param {{ title: string, path: string, fields: Field[], initial?: any, action?: string, note?: any, fixed?: object }} form
  */
 export async function createObject({ title, path, fields, initial, action, note, fixed = {} }) {
@@ -166,7 +166,7 @@ export async function createObject({ title, path, fields, initial, action, note,
   return created;
 }
 
-/** Edits an object by a form: sends only what changed, and only if nobody else has changed the object meanwhile. */
+/** Edits an object with a form: sends only what changed, and only if nobody else has changed the object meanwhile. */
 export async function editObject({ title, path, fields, method = "PATCH" }) {
   let { data: current, etag } = await request("GET", path);
   let note = null;
@@ -198,14 +198,14 @@ export async function deleteObject(/** @type {string} */ path) {
   toast(t("Deleted"));
 }
 
-/** Shows a secret, which is shown only once. */
+/** Shows a secret. It cannot be shown a second time. */
 export function showSecret(/** @type {string} */ secret) {
   return openDialog(t("Copy this now"), (close) => html`<p>${t("It is shown only this once, and stored only as a hash.")}</p>
     <p class="secret"><code>${secret}</code> <${CopyButton} text=${secret} /></p>
     <div class="form-actions"><button type="button" class="primary" onClick=${() => close(true)}>${t("I have copied it")}</button></div>`);
 }
 
-/** Runs an action of a button and shows what went wrong, if something did. */
+/** Runs an action of a button, and shows the error if it fails. */
 export async function run(/** @type {() => Promise<any>} */ action, /** @type {string} */ done = "") {
   try {
     const result = await action();

@@ -1,4 +1,4 @@
-// The language of the page. The English text is the key; lang/zh.js has the Chinese of each, lang/en.js the words of the API.
+// The language of the page. The English text is the key; lang/zh.js has the Chinese of each, lang/en.js the API's words in English.
 import { signal } from "./ui.js";
 import { en } from "../lang/en.js";
 import { zh } from "../lang/zh.js";

@@ -1,4 +1,4 @@
-// A list of the API: filters in the address, pages by cursor, export as CSV, the request as curl, what to do if it is empty.
+// A list of the API: filters in the address, pages by cursor, export as CSV, the request as curl, and a hint if it is empty.
 import { html, useEffect, useState } from "./ui.js";
 import { t } from "./i18n.js";
 import { asCurl, get, request, withQuery, isServed } from "./api.js";
@@ -23,8 +23,8 @@ function queryOf(filters, fixed, timed) {
 
 /**
  * A list.
- * `filters`: `{name, label, options?}`; `timed`: the API takes a time window; `live`: an event of the live tail that
- * refreshes it; `draw`: draws all rows in place of a table; `empty`: what to do if there is nothing yet.
+ * `filters`: `{name, label, options?}`; `timed`: the API accepts a time window; `live`: an event of the live tail that
+ * refreshes it; `draw`: draws all rows instead of a table; `empty`: a hint that is shown if the list is empty.
  */
 export function List({ path, columns, filters = [], fixed = {}, timed = false, live, draw, empty, label, csv = true, refresh = 0 }) {
   const query = queryOf(filters, fixed, timed);

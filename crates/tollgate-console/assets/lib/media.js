@@ -5,7 +5,7 @@ import { theme } from "./theme.js";
 
 const BARS = 120;
 
-/** The address of a file on this site, whatever name the gateway has in the links it gives to clients. */
+/** The address of a file on this site, whatever host name the gateway writes into the links that clients get. */
 export function localUrl(/** @type {string} */ url) {
   const parsed = new URL(url, location.href);
   return parsed.pathname.startsWith("/files/") ? parsed.pathname + parsed.search : url;

@@ -1,18 +1,18 @@
-// The address of the page: everything is a link, and no link loads the page anew.
+// The router: every page has an address, and links within the site do not reload the page.
 import { signal } from "./ui.js";
 
 /** The current address. */
 export const address = signal(new URL(location.href));
 const meta = (/** @type {string} */ name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content");
-/** The address under which clients know the gateway: another one if operators have a listener of their own. */
+/** The gateway's address for clients: it is another one if operators have a separate listener. */
 export const clientsUrl = meta("tollgate-clients") ?? location.origin;
-/** Whether the console is on this listener. */
+/** Whether this listener serves the console. */
 export const hasConsole = meta("tollgate-console") !== "elsewhere";
 
 /** "/console" or "/portal". */
 export const base = location.pathname.startsWith("/portal") ? "/portal" : "/console";
 
-/** Goes to a path of this site. `replace` leaves no entry in the history. */
+/** Opens a path of this site. `replace` adds no entry to the history. */
 export function navigate(/** @type {string} */ href, { replace = false } = {}) {
   const target = new URL(href, location.href);
   const moved = target.pathname !== address.value.pathname;
@@ -24,7 +24,7 @@ export function navigate(/** @type {string} */ href, { replace = false } = {}) {
   }
 }
 
-/** Sets query parameters of the current address; empty values are left out. */
+/** Sets query parameters of the current address, without empty values. */
 export function setQuery(/** @type {Record<string, string>} */ values) {
   const target = new URL(address.value);
   for (const [name, value] of Object.entries(values)) {
@@ -35,7 +35,7 @@ export function setQuery(/** @type {Record<string, string>} */ values) {
 }
 
 /**
- * The first pattern that fits the path, with what its `:name` parts stand for.
+ * The first pattern that matches the path, with the values of its `:name` parts.
  * @template T
  * @param {[string, T][]} routes
  * @param {string} path

@@ -6,12 +6,12 @@ import { run } from "./forms.js";
 
 const LONG = ["prompt", "input", "text", "negative_prompt", "instructions"];
 
-/** Whether a field takes links to images: it gets a place to drop them. */
+/** Whether a field accepts links to images: the form then shows an area to drop images on. */
 function takesImages(name, schema) {
   return /image|reference|frame/.test(name) && (schema.type === "array" || schema.type === "string") && !schema.enum;
 }
 
-/** The fields of `schema` but `model`; `values` are changed by `change(name, value)`, `undefined` takes one out. */
+/** The fields of `schema` except `model`; `change(name, value)` changes `values`, and the value `undefined` removes a member. */
 export function SchemaForm({ schema, values, change, id }) {
   const required = schema.required ?? [];
   const fields = Object.entries(schema.properties ?? {}).filter(([name]) => name !== "model" && name !== "callback_url");
@@ -51,7 +51,7 @@ function Control({ id, name, schema, required, value, change }) {
     ${choices?.length > 0 && html`<datalist id=${`${id}-list`}>${choices.map((one) => html`<option value=${String(one)}></option>`)}</datalist>`}`;
 }
 
-/** JSON as text; what is not valid JSON is marked and not taken. */
+/** JSON as text; invalid JSON is marked and not used. */
 export function JsonInput({ id, hint, value, change, rows = 3 }) {
   const [text, setText] = useState(value === undefined ? "" : JSON.stringify(value, null, 2));
   const [valid, setValid] = useState(true);
@@ -68,7 +68,7 @@ export function JsonInput({ id, hint, value, change, rows = 3 }) {
     ${!valid && html`<p class="field-error">${t("This is not valid JSON.")}</p>`}`;
 }
 
-/** Images by drop, paste, choice or address. They are uploaded with the API key of the playground. */
+/** Images by drop, paste, file choice or address. They are uploaded with the API key of the playground. */
 export function ImageDrop({ id, many, value, change, upload = uploadImage }) {
   const [over, setOver] = useState(false);
   const urls = value === undefined ? [] : [value].flat();

@@ -7,7 +7,7 @@ import { setTheme, theme } from "./theme.js";
 import { Overlays } from "./dialog.js";
 import { ErrorNotice } from "./elements.js";
 
-/** Buttons for colours and language, also on the page of the sign-in. */
+/** Buttons for colours and language, which the sign-in page also has. */
 export function Preferences() {
   const other = theme.value === "dark" ? "light" : "dark";
   return html`<div class="preferences">
@@ -47,7 +47,7 @@ async function signOut() {
   me.value = null;
 }
 
-/** Finds any id. One hit leads to its page at once. */
+/** Searches for any id. A single result opens its page at once. */
 function Search() {
   const [hits, setHits] = useState(null);
   const [error, setError] = useState(null);

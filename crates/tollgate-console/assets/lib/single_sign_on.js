@@ -1,4 +1,4 @@
-// Sign-in by an OpenID provider: the button, the window in which a password is entered again, and the page that both end on.
+// Sign-in by an OpenID provider: the button, the window in which a password is entered again, and the page on which both end.
 import { html, useEffect, useState } from "./ui.js";
 import { t } from "./i18n.js";
 import { get } from "./api.js";
@@ -7,7 +7,7 @@ import { Preferences } from "./shell.js";
 
 const pages = base.slice(1);
 const RESULT = `${base}/signed-in`;
-/** Windows of this site tell each other that a sign-in has ended. */
+/** The channel on which one window of this site informs the others that a sign-in has ended. */
 const CHANNEL = "tollgate-sign-in";
 const methodsPath = base === "/portal" ? "/me/session/methods" : "/session/methods";
 
@@ -17,14 +17,14 @@ function startUrl(/** @type {string} */ next, fresh = false) {
   return `/oidc/start?${query}`;
 }
 
-/** The provider's label; `null` if there is none. */
+/** The provider's label; `null` if no provider is configured. */
 function useProvider() {
   const [label, setLabel] = useState(/** @type {string | null} */ (null));
   useEffect(() => void get(methodsPath).then(({ oidc }) => setLabel(oidc?.label ?? null), () => {}), []);
   return label;
 }
 
-/** The button of the sign-in page, which leads back to the page that was asked for; nothing if there is no provider. */
+/** The button of the sign-in page, which returns to the page that was requested; nothing if no provider is configured. */
 export function SingleSignOn() {
   const label = useProvider();
   const { pathname, search } = address.value;
@@ -32,7 +32,7 @@ export function SingleSignOn() {
   return label && html`<a class="button primary" href=${startUrl(next)} target="_self">${label}</a>`;
 }
 
-/** In place of a password: a button that opens the provider's page in a window of its own. `done` is called when that has succeeded. */
+/** Instead of a password: a button that opens the provider's page in a separate window. `done` is called after a successful sign-in. */
 export function SingleSignOnAgain({ done }) {
   const label = useProvider();
   useEffect(() => {
@@ -60,7 +60,7 @@ const REASONS = {
   unavailable: () => t("The gateway cannot sign anybody in just now. Try again later."),
 };
 
-/** The page on which a sign-in ends that has failed, or was made in a window of its own. */
+/** The page on which a sign-in ends if it failed, or if it ran in a separate window. */
 export function SignedIn() {
   const error = address.value.searchParams.get("error");
   document.title = `${t("Sign in")} · Tollgate`;

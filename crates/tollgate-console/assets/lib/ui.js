@@ -1,4 +1,4 @@
-// What every module draws with: Preact, its hooks, signals, and templates.
+// The libraries with which every module draws: Preact, its hooks, signals, and templates.
 import { Component, Fragment, h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 

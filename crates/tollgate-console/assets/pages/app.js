@@ -1,4 +1,4 @@
-// The console: who is signed in, and which page an address leads to.
+// The console: the sign-in, and the page for each address.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, isServed, loadMe, me, onFreshSignIn, request } from "../lib/api.js";
@@ -36,7 +36,7 @@ const ROUTES = [
   ["/settings", Settings], ["/settings/:tab", Settings], ["/connect", Connect],
 ];
 
-/** Pages of the navigation: path, name, a scope that its reader needs, and a path of the API without which it is of no use. */
+/** Pages of the navigation: path, name, a scope that its reader needs, and a path of the API that the page needs. */
 const pages = () => [
   ["", t("Overview"), "users:read", "/usage"], ["/gallery", t("Gallery"), "tasks:read", "/tasks"], ["/tasks", t("Tasks"), "tasks:read", "/tasks"],
   ["/chats", t("Chats"), "chats:read", "/chats"], ["/playground", t("Playground"), "prices:read", "/quote"], ["/users", t("Users"), "users:read", "/users"],

@@ -1,4 +1,4 @@
-// The books of all users, and the proof that they are right: the audit.
+// The books of all users, and the audits that check them.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, isServed, post } from "../lib/api.js";
@@ -20,7 +20,7 @@ export function Books() {
     <${List} path="/entries" label=${t("Entries")} columns=${columns} filters=${filters} timed empty=${html`<p>${t("No money has moved in this time. Add credit on the page of a user.")}</p>`} />`;
 }
 
-/** The last audits; one that runs is asked for every second. */
+/** The last audits; the page polls a running one every second. */
 function Audits() {
   const [audits, setAudits] = useState(/** @type {any[] | null} */ (null));
   const [error, setError] = useState(null);

@@ -1,4 +1,4 @@
-// Budgets: of all users and keys, or of one.
+// Budgets: those of all users and keys, or those of one.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can } from "../lib/api.js";
@@ -14,7 +14,7 @@ const fields = () => [
   { name: "mode", label: t("Mode"), type: "select", options: [["hard", t("hard: requests beyond it are rejected (402)")], ["soft", t("soft: an alert is sent")]] },
 ];
 
-/** Budgets with the buttons to make, change and delete them. `owner`: `{user_id}` or `{key_id}`. */
+/** Budgets with the buttons to create, change and delete them. `owner`: `{user_id}` or `{key_id}`. */
 export function BudgetList({ owner }) {
   const [changed, setChanged] = useState(0);
   const refresh = () => setChanged((n) => n + 1);

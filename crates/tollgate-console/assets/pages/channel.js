@@ -9,7 +9,7 @@ import { confirm } from "../lib/dialog.js";
 import { deleteObject, editObject, openForm, run } from "../lib/forms.js";
 import { channelFields } from "./channels.js";
 
-/** The channel as it would stand in the configuration file: the settings of the form, without those that say nothing. */
+/** The channel in the notation of the configuration file: the settings of the form, without those that are empty. */
 function asToml(channel) {
   const shown = {
     ...channel,

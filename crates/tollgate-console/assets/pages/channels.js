@@ -9,7 +9,7 @@ import { createObject } from "../lib/forms.js";
 
 const KINDS = ["openai", "anthropic", "gemini", "ark", "dashscope", "xai", "kling", "replicate", "fal", "sandbox"];
 
-/** Fields of a channel, but its name: for forms, and in this order in TOML. */
+/** Fields of a channel except its name: for forms, and in this order in TOML. */
 export const channelFields = () => [
   { name: "kind", label: t("Kind"), type: "select", options: KINDS },
   { name: "base_url", label: t("Base URL"), nullable: true, hint: t("Empty: the provider's own.") },

@@ -1,4 +1,4 @@
-// One chat: tokens by sort, attempts, fields that the upstream did not get, charge.
+// One chat: tokens by kind, attempts, fields that were not sent to the upstream, charge.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { asCurl, can, get } from "../lib/api.js";

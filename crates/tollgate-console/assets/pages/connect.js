@@ -1,11 +1,11 @@
-// Set-up of common clients for this gateway, to copy.
+// The configuration of common clients for this gateway, to copy.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { address, base, clientsUrl, setQuery } from "../lib/router.js";
 import { Code, PageHead } from "../lib/elements.js";
 
 /**
- * Name and text of each set-up, for the gateway at `url` and a chat model.
+ * The name and the text of each configuration, for the gateway at `url` and a chat model.
  * @type {[string, (url: string, model: string) => string][]}
  */
 const CLIENTS = [

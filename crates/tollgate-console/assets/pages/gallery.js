@@ -1,4 +1,4 @@
-// Results of tasks as a wall of previews; each leads to the page of its task.
+// Results of tasks as a grid of previews; each links to the page of its task.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { get } from "../lib/api.js";
@@ -15,7 +15,7 @@ export function Gallery() {
       draw=${(rows) => html`<div class="gallery">${rows.map((row) => html`<${Result} key=${row.id} task=${row} />`)}</div>`} />`;
 }
 
-/** One task with its first result. `path`: where tasks are. */
+/** One task with its first result. `path`: the prefix of the pages of tasks. */
 export function Result({ task, path = "/tasks" }) {
   const { state } = useLoad((signal) => get(`${path}/${encodeURIComponent(task.id)}`, {}, signal), [task.id]);
   const details = state.value;

@@ -1,4 +1,4 @@
-// One API key: limits, what it used, rotation and revocation.
+// One API key: limits, usage, rotation and revocation.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, isServed, request } from "../lib/api.js";
@@ -10,7 +10,7 @@ import { editObject, openForm, run, showSecret } from "../lib/forms.js";
 import { BudgetList } from "./budgets.js";
 import { keyState, operatorKeyFields } from "./keys.js";
 
-/** Gives a key a new secret; the old one works for a time that is asked for. */
+/** Gives a key a new secret; the old one works for a time that the dialog asks for. */
 export async function rotateKey(path) {
   const fields = [{ name: "overlap_s", label: t("Seconds for which the old secret still works"), type: "integer", min: 0, max: 604800, required: true }];
   const submit = async (body, key) => (await request("POST", `${path}/rotate`, { body, key })).data;
@@ -19,7 +19,7 @@ export async function rotateKey(path) {
   return rotated;
 }
 
-/** Revokes a key after a question. */
+/** Revokes a key after a confirmation. */
 export async function revokeKey(path) {
   if (!(await confirm(t("Revoke this key? Clients that use it are rejected at once, and it cannot be undone."), t("Revoke the key")))) return undefined;
   return run(() => request("POST", `${path}/revoke`), t("Revoked"));

@@ -1,4 +1,4 @@
-// The list of API keys: of all users, or of one.
+// The list of API keys: those of all users, or those of one.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can } from "../lib/api.js";
@@ -7,7 +7,7 @@ import { Badge, ObjectLink, PageHead, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { createObject } from "../lib/forms.js";
 
-/** Fields that a key has in the form for a new one and for an old one. */
+/** Fields of a key that the forms for a new and an existing key share. */
 export const keyFields = () => [
   { name: "name", label: t("Label") },
   { name: "quota", label: t("Quota"), type: "amount", nullable: true, hint: t("What the key may spend in all. Empty: what its user has.") },
@@ -18,13 +18,13 @@ export const keyFields = () => [
   { name: "expires_at", label: t("Expires (UTC)"), type: "time", nullable: true },
 ];
 
-/** The same with what only operators may set. */
+/** The same with the fields that only operators may set. */
 export const operatorKeyFields = () => [
   ...keyFields(),
   { name: "trace_content", label: t("Traces record what its chats say"), type: "switch", hint: t("Only traces that are sampled, and only if the gateway exports traces.") },
 ];
 
-/** A word for what a key is: active, expired or revoked. */
+/** The state of a key as a word: active, expired or revoked. */
 export function keyState(key) {
   if (key.revoked_at) return html`<${Badge} of="revoked" />`;
   if (key.expires_at && Date.parse(key.expires_at) < Date.now()) return html`<${Badge} of="expired" tone="warn" />`;

@@ -1,4 +1,4 @@
-// Models with their prices: which are served, what they cost, and the models that the operator has added.
+// Models with their prices: which ones are served, what they cost, and which ones the operator has added.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, request } from "../lib/api.js";
@@ -17,7 +17,7 @@ const priceFields = () => [
   { name: "when", label: t("Other prices under conditions"), type: "json", nullable: true, hint: t("A list, for example [{\"resolution\":\"4k\",\"per_second\":\"0.6\"}].") },
 ];
 
-/** Sets the price of a model: a new one, or changes of the old one. */
+/** Sets the price of a model: creates one, or changes the existing one. */
 async function setPrice(model, price) {
   const path = `/prices/${encodeURIComponent(model)}`;
   const title = t("Price of {model}", { model });

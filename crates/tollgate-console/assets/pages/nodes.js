@@ -1,4 +1,4 @@
-// The processes that serve this database, and the configuration that they run with.
+// The processes that serve this database, and the configuration of each.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { get, request } from "../lib/api.js";

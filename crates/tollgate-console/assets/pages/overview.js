@@ -1,4 +1,4 @@
-// Spend, requests, failures and what was generated over time; what is waiting; why the last failures failed.
+// Spend, requests, failures and generated units over time; waiting work; the reasons of the last failures.
 import { html, useMemo } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, withQuery } from "../lib/api.js";

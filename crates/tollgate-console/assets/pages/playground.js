@@ -13,7 +13,7 @@ import { Quote, Snippets } from "./playground_request.js";
 const ENDED = ["completed", "failed", "cancelled", "success"];
 const POLL_MS = 1500;
 
-/** The page of console and portal. */
+/** The playground page of both the console and the portal. */
 export function Playground() {
   const search = address.value.searchParams;
   const chat = search.get("mode") === "chat";

@@ -1,4 +1,4 @@
-// Chat in one of the four formats, streamed, with images and whatever other fields the format has (tools, for example).
+// Chat in one of the four formats, streamed, with images and any other fields of the format (tools, for example).
 import { html, useRef, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { apiKey, FORMATS, streamChat } from "../lib/client.js";

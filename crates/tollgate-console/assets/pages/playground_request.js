@@ -1,4 +1,4 @@
-// A request of the playground: what it would cost, and the same in code.
+// A request of the playground: its price, and the same request in code.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { API, request as sendRequest } from "../lib/api.js";
@@ -7,11 +7,11 @@ import { money } from "../lib/format.js";
 import { Code, Json } from "../lib/elements.js";
 import { apiKey } from "../lib/client.js";
 
-/** What the request would cost, asked for half a second after the last change. */
+/** The price of the request. The quote is requested half a second after the last change. */
 export function Quote({ endpoint, request }) {
   const [quote, setQuote] = useState(/** @type {any} */ ({}));
   const text = JSON.stringify(request);
-  // On the client API a quote needs an API key; with nothing but the model there is nothing to ask for yet.
+  // On the client API a quote needs an API key; a request with nothing but the model is not quoted yet.
   const isAsked = (API !== "/v1" || Boolean(apiKey.value)) && Object.keys(request).length > 1;
   const ask = () => sendRequest("POST", "/quote", { body: { endpoint, request }, bearer: API === "/v1" ? apiKey.value : undefined });
   useEffect(() => {

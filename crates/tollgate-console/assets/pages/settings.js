@@ -23,7 +23,7 @@ export function Settings({ tab = "tokens" }) {
     <${Panel} />`;
 }
 
-/** A list whose objects are made, changed and deleted with forms. */
+/** A list of objects that forms create, change and delete. */
 function Managed({ path, label, columns, fields, editFields, create, newLabel, scope, explain, extra }) {
   const [changed, setChanged] = useState(0);
   const refresh = () => setChanged((n) => n + 1);

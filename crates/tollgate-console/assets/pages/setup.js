@@ -7,7 +7,7 @@ import { Form } from "../lib/forms.js";
 import { Preferences } from "../lib/shell.js";
 
 export function Setup() {
-  // Out of the address at once, so that it stays in no history.
+  // The code is removed from the address at once, so that no history keeps it.
   const [code] = useState(() => new URLSearchParams(location.hash.slice(1)).get("code") ?? "");
   useState(() => history.replaceState(null, "", location.pathname));
   document.title = `${t("Set your password")} · Tollgate`;

@@ -1,4 +1,4 @@
-// One task: what came of it, its timeline with the money beside each step, attempts, books, webhook.
+// One task: its result, its timeline with the money beside each step, attempts, books, webhook.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { asCurl, can, get, request } from "../lib/api.js";
@@ -12,7 +12,7 @@ import { filesOfRecord, Media } from "../lib/media.js";
 
 const UNFINISHED = ["submitted", "in_progress"];
 
-/** Asks for amount and reason of a refund, and makes it. */
+/** Asks for the amount and the reason of a refund, and sends it. */
 export async function refund(path, charge) {
   const fields = [
     { name: "amount", label: t("Amount"), type: "amount", hint: t("Empty: all that is left. Settled {settled}, refunded so far {refunded}.", charge) },

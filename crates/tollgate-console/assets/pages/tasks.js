@@ -16,7 +16,7 @@ export const taskFilters = () => [
   { name: "key_id", label: t("Key id") }, { name: "error_code", label: t("Error code") }, { name: "provider_job_id", label: t("Provider job id") },
 ];
 
-/** What an empty list of tasks says. */
+/** The text of an empty list of tasks. */
 export const noTasks = () => html`<p>${t("No task in this time. Submit one in the playground, or connect a client.")}</p>
   <a class="button" href=${`${base}/playground`}>${t("Open the playground")}</a> <a class="button" href=${`${base}/connect`}>${t("Connect a client")}</a>`;
 

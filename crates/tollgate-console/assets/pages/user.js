@@ -12,7 +12,7 @@ import { KeyList } from "./keys.js";
 import { BudgetList } from "./budgets.js";
 import { userFields } from "./users.js";
 
-/** Asks for an amount and adds it to the balance of the user, or takes it away. */
+/** Asks for an amount and adds it to the user's balance, or subtracts it. */
 async function addCredit(path) {
   const fields = [
     { name: "amount", label: t("Amount"), type: "amount", required: true, hint: t("Negative amounts take money away.") },

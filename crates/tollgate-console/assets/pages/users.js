@@ -8,7 +8,7 @@ import { Badge, ObjectLink, PageHead, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { createObject } from "../lib/forms.js";
 
-/** Fields that a user has in the form for a new one and for an old one. */
+/** Fields of a user that the forms for a new and an existing user share. */
 export const userFields = () => [
   { name: "name", label: t("Name"), required: true },
   { name: "unlimited", label: t("Unlimited: the balance may go below zero"), type: "switch" },

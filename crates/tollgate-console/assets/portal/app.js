@@ -1,4 +1,4 @@
-// The portal: a user, signed in with an API key, sees the own balance, usage, books, keys and results.
+// The portal: a user who is signed in with an API key sees the own balance, usage, books, keys and results.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { get, loadMe, me, request } from "../lib/api.js";

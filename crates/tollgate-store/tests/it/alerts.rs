@@ -1,4 +1,4 @@
-//! Alerts: each kind fires once for what it is about, and again once that has ended and begun anew.
+//! Alerts: each kind fires once per condition, and fires again once the condition has ended and begun again.
 
 use tollgate_core::clock::{DAY, HOUR, SECOND};
 use tollgate_core::{Millis, Secret};
@@ -38,7 +38,7 @@ async fn check(store: &Store, alert: &Alert, now: Millis) -> usize {
     store.check_alert(alert, now).await.unwrap()
 }
 
-/// What the messages that are due say.
+/// Claims the messages that are due; returns their contents.
 async fn claim(store: &Store, now: Millis) -> Vec<serde_json::Value> {
     let due = store.claim_alerts(now).await.unwrap();
     let bodies = due
@@ -50,7 +50,7 @@ async fn claim(store: &Store, now: Millis) -> Vec<serde_json::Value> {
 async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
-    // Without money of its own, and without a limit: never low.
+    // The alert never fires for a user who never had a balance, or for an unlimited user.
     account(&store, "new", "0").await;
     unlimited_account(&store, "free", None).await;
     let low = create(&store, AlertKind::LowBalance, Some("0.5")).await;
@@ -78,7 +78,7 @@ async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
         (&of_budget["data"]["spent"], &of_budget["test"]),
         (&"1.1".into(), &false.into())
     );
-    // Paid, and spent again.
+    // The debt is paid, and the balance is spent again.
     store
         .credit_user("ann", amount("1"), None, NOW)
         .await
@@ -87,7 +87,7 @@ async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
     assert_eq!(check(&store, &debt, NOW).await, 0);
     settle(&store, &chat(&ann, "1", "1"), false, tokens(500_000, 0)).await;
     assert_eq!(check(&store, &low, NOW).await, 1);
-    // Another day of the budget is another crossing.
+    // The next day of the budget is a new crossing.
     let tomorrow = NOW + DAY;
     assert_eq!(check(&store, &half, tomorrow).await, 0);
     let end = tollgate_store::ChatEnd {
@@ -142,7 +142,7 @@ async fn queue_circuits_audits_and_webhooks_fire_once(db: &Db) {
         1,
         "main was closed between"
     );
-    // A node that is gone holds nothing open.
+    // The circuits of a node that has ended do not count as open.
     assert_eq!(check(&store, &circuits, NOW + HOUR).await, 0);
     open("a", &["other"], NOW + HOUR).await;
     assert_eq!(check(&store, &circuits, NOW + HOUR).await, 1);
@@ -204,7 +204,7 @@ async fn nodes_that_check_at_once_fire_once(db: &Db) {
     let (store, other) = (node(db).await, db.open().await);
     let ann = account(&store, "ann", "1").await;
     settle(&store, &chat(&ann, "1", "1"), false, tokens(600_000, 0)).await;
-    // While the leader changes, two nodes may check at once: it fires once, and each message is claimed once.
+    // While the leader changes, two nodes may check at once: the alert fires once, and each message is claimed once.
     let low = create(&store, AlertKind::LowBalance, Some("0.5")).await;
     let fired = all((0..10).map(|i| {
         let (store, low) = ([&store, &other][i % 2].clone(), low.clone());
@@ -228,7 +228,7 @@ async fn messages_are_retried_until_they_are_delivered_or_given_up(db: &Db) {
     loop {
         let due = store.claim_alerts(now).await.unwrap();
         let [due] = &due[..] else {
-            // Claimed for a minute, or not due yet.
+            // The message is claimed for a minute, or not due yet.
             now += 10 * SECOND;
             if now > NOW + DAY {
                 break;
@@ -256,7 +256,7 @@ async fn messages_are_retried_until_they_are_delivered_or_given_up(db: &Db) {
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0]["state"], "given_up");
     assert_eq!(listed[0]["error"], "no connection");
-    // Armed anew, and delivered.
+    // The alert is armed again, and its message is delivered.
     store
         .credit_user("ann", amount("5"), None, NOW)
         .await
@@ -289,6 +289,6 @@ async fn a_disabled_alert_does_not_fire(db: &Db) {
     let disabled = store.update_alert(&request, &low.id, 1, patch).await;
     disabled.unwrap().unwrap();
     assert!(store.enabled_alerts().await.unwrap().is_empty());
-    // One that was read before it was disabled.
+    // The alert was read before it was disabled.
     assert_eq!(check(&store, &low, NOW).await, 0);
 }

@@ -27,7 +27,7 @@ on_both!(
     a_changed_sum_is_a_violation,
 );
 
-/// A budget of a day of the account's user or key.
+/// A daily budget of the account's user or key.
 pub(crate) fn new_budget(
     account: &TestAccount,
     owner: BudgetOwner,
@@ -58,7 +58,7 @@ async fn budget(store: &Store, id: &str) -> Budget {
     store.budget(id).await.unwrap().unwrap()
 }
 
-/// Spent and held, as text.
+/// The spent and the held amount, as text.
 async fn sums(store: &Store, id: &str) -> [String; 2] {
     let budget = budget(store, id).await;
     [budget.spent, budget.held].map(|amount| amount.to_string())
@@ -108,7 +108,7 @@ async fn a_hard_budget_rejects_what_it_does_not_cover(db: &Db) {
         let rejected = store.submit_task(task(&ann, 1, "0.01")).await;
         let rejection = exceeded(owner, "1", "0");
         assert_eq!(rejected, Ok(SubmitOutcome::Rejected(rejection)));
-        // A cost beyond the hold is spent all the same.
+        // A cost beyond the hold also counts as spent.
         assert_eq!(
             settle_hold(&store, &exact, &held, tokens(350_000, 0)).await,
             cost("0.35")
@@ -118,7 +118,7 @@ async fn a_hard_budget_rejects_what_it_does_not_cover(db: &Db) {
         cancel(&store, &first, NOW).await;
         submit(&store, task(&ann, 1, "0.25")).await;
         assert_eq!(sums(&store, &id).await, ["0.75", "0.25"]);
-        // What costs nothing is always allowed.
+        // A request that costs nothing is always allowed.
         submit(&store, task(&ann, 1, "0")).await;
     }
 }
@@ -156,7 +156,7 @@ async fn what_is_held_at_midnight_counts_on_the_day_it_is_settled(db: &Db) {
     let settled = store.settle_chat(paid, &ChatHold::Stored, end).await;
     assert_eq!(settled, Ok(cost("0.4")));
     assert_eq!(sums(&store, &id).await, ["0.4", "0.6"]);
-    // Nothing of today's is spent tomorrow, but what is held may be.
+    // The amount spent today does not count tomorrow, but today's holds may.
     let rejected = store.submit_task(task_at(&ann, 1, "0.5", tomorrow)).await;
     let expected = Rejection::BudgetExceeded(ExceededBudget {
         owner: BudgetOwner::User,
@@ -172,7 +172,7 @@ async fn what_is_held_at_midnight_counts_on_the_day_it_is_settled(db: &Db) {
         (now.spent, now.period_start),
         (amount("0.6"), midnight() + DAY)
     );
-    // A node whose clock is behind settles what it has of yesterday: that is not of today.
+    // A node whose clock is behind settles a chat of the day before: its cost does not count for the current day.
     let behind = NewChat {
         opened_at: late,
         ..chat(&ann, "1", "1")
@@ -209,7 +209,7 @@ async fn what_was_spent_before_a_budget_was_created_counts(db: &Db) {
     };
     let settled = store.settle_chat(long_ago, &ChatHold::None, end).await;
     assert_eq!(settled, Ok(cost("1")));
-    // Half of it is rolled up.
+    // Half of the usage is rolled up.
     store.roll_up_usage().await.unwrap();
     settle(&store, &chat(&ann, "1", "1"), false, tokens(10_000, 0)).await;
     let of_user = new_budget(&ann, BudgetOwner::User, "5", true);
@@ -335,7 +335,7 @@ async fn a_budget_that_is_deleted_limits_nothing(db: &Db) {
     assert_eq!(store.budget(&first).await, Ok(None));
     submit(&store, task(&ann, 1, "0.01")).await;
     assert!(!store.key(&ann.key_id).await.unwrap().unwrap().needs_hold());
-    // It limits nothing in the transaction that deletes it either: what comes while another is written shares one.
+    // The budget does not limit writes in the transaction that deletes it either: writes that arrive while another one commits share a transaction.
     let bob = unlimited_account(&store, "bob", None).await;
     let second = new_budget(&ann, BudgetOwner::Key, "0", true);
     let second = create_budget(&store, second, NOW).await;

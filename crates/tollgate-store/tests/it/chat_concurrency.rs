@@ -48,7 +48,7 @@ async fn concurrent_chat_holds_never_overdraw(db: &Db) {
     assert_eq!(held.len(), 137);
     assert_eq!(user_sums(&other, &ann).await, ["1.379", "1.37", "0"]);
     assert_clean(&store).await;
-    // Each takes one token more than a tenth of its hold, and is ended by whichever node.
+    // Each chat uses one token more than a tenth of its hold, and is ended by either node.
     let ends = held.into_iter().enumerate().map(|(i, new)| {
         let store = [&store, &other][i % 2].clone();
         async move { settle(&store, &new, true, tokens(1_000, 1)).await }
@@ -59,7 +59,7 @@ async fn concurrent_chat_holds_never_overdraw(db: &Db) {
     assert_eq!(user_sums(&store, &ann).await, ["1.241863", "0", "0.137137"]);
 }
 
-/// Everything at once: holds, ends that cost more than they hold, charges without a hold, tasks, on two keys of one user.
+/// Concurrently: holds, ends that cost more than they hold, charges without a hold, and tasks, on two keys of one user.
 async fn costs_beyond_the_hold_are_charged_or_owed(db: &Db) {
     let (store, other) = (node(db).await, db.open().await);
     let ann = account(&store, "ann", "3").await;
@@ -129,7 +129,8 @@ async fn charges_without_a_hold_beyond_the_balance_are_owed(db: &Db) {
     assert_eq!(key_sums(&store, &ann).await, ["0", "3"]);
 }
 
-/// A node counts as dead while it settles its chats: each is either charged or released, and the node learns which.
+/// A node that settles its chats counts as dead meanwhile: each chat is either charged or released, and the outcome that the node gets is the right
+/// one.
 async fn each_hold_is_either_settled_or_released(db: &Db) {
     let (late, other) = (node(db).await, db.open().await);
     let ann = account(&late, "ann", "4").await;

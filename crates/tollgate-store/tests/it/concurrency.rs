@@ -1,4 +1,4 @@
-//! Concurrent submissions on one node and on two: nobody overdraws, nobody fails for somebody else.
+//! Concurrent submissions on one node and on two: nobody overdraws, and a rejected submission makes no other one fail.
 
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ async fn two_nodes_with_many_accounts_do_not_deadlock(db: &Db) {
         accounts.push(with_key(&store, name, Some("2")).await);
         accounts.push(first);
     }
-    // Each node meets the accounts in another order.
+    // Each node gets the accounts in another order.
     let there = accounts.iter().map(|account| (&store, account));
     let back = accounts.iter().rev().map(|account| (&other, account));
     let orders = (0..15).flat_map(|_| there.clone().chain(back.clone()));
@@ -69,8 +69,8 @@ async fn two_nodes_with_many_accounts_do_not_deadlock(db: &Db) {
     }
 }
 
-/// Holds of an unlimited user that no number can add up: the last ones are rejected by arithmetic itself, in the middle of a batch
-/// whose other operations are somebody else's.
+/// Holds of an unlimited user whose sum overflows: the last holds are rejected by an arithmetic error in the middle of a batch with operations of
+/// another user.
 async fn an_operation_that_overflows_does_not_fail_its_batch(db: &Db) {
     let store = db.open().await;
     let ann = unlimited_account(&store, "ann", None).await;
@@ -115,7 +115,7 @@ fn a_write_waits_for_the_write_lock_of_another_process() {
         let waiting = tokio::spawn(async move { writer.submit_task(new).await });
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert!(!waiting.is_finished());
-        // Readers do not wait.
+        // Reads do not wait for the write.
         assert_eq!(user_sums(&store, &ann).await, ["1", "0", "0"]);
         let change = "UPDATE users SET balance = balance; COMMIT";
         other.execute_batch(change).unwrap();

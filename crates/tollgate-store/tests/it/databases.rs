@@ -1,4 +1,4 @@
-//! The test harness: a fresh database of each kind for each test, raw SQL on it, and an audit at the end.
+//! The test harness: a new database of each kind for each test, raw SQL on it, and an audit at the end.
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,7 +15,7 @@ use crate::fixtures::assert_clean;
 /// Names the server to test on; its user may create databases.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
-/// Makes two tests of each function: on SQLite and on PostgreSQL. Databases have today's tables there, unless they are to be `empty`.
+/// Creates two tests of each function: on SQLite and on PostgreSQL. Their databases have the current tables, unless they are to be `empty`.
 macro_rules! on_both {
     (empty: $($test:ident),+ $(,)?) => {
         crate::databases::on_both!(@ on_empty_postgres $($test),+);
@@ -39,10 +39,10 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// A test's own database.
+/// The database of one test.
 pub(crate) struct Db {
     pub(crate) location: DatabaseLocation,
-    /// Used again by the next direct query: each connection is a process of the server.
+    /// The next direct query reuses this connection: each connection is a process of the server.
     connection: Mutex<Option<Client>>,
 }
 
@@ -55,7 +55,7 @@ impl Db {
         }
     }
 
-    /// Opens the store. Each is a node of its own.
+    /// Opens the store. Each opened store is a separate node.
     pub(crate) async fn open(&self) -> Store {
         Store::open(&self.location).await.expect("the store opens")
     }
@@ -68,7 +68,7 @@ impl Db {
         }
     }
 
-    /// Runs statements of which none returns rows.
+    /// Runs statements that return no rows.
     pub(crate) async fn batch(&self, statements: &str) {
         match &self.location {
             DatabaseLocation::Sqlite(path) => {
@@ -85,7 +85,7 @@ impl Db {
             Some(client) => client,
             None => {
                 let client = connect_postgres(url).await;
-                // Turns off foreign keys, so that a test can violate them.
+                // Switches foreign keys off, so that a test can violate them.
                 let setting = "SET session_replication_role = replica";
                 client.batch_execute(setting).await.unwrap();
                 client
@@ -194,7 +194,7 @@ pub(crate) fn on_sqlite(test: impl AsyncFnOnce(&Db)) {
     });
 }
 
-/// Audits the database, unless the test made it unusable.
+/// Audits the database, unless the test has made it unusable.
 async fn assert_audit_passes(db: &Db) {
     match Store::open(&db.location).await {
         Ok(store) => assert_clean(&store).await,
@@ -203,13 +203,13 @@ async fn assert_audit_passes(db: &Db) {
     }
 }
 
-/// Runs a test on a new database of the server, if one is named. It has today's tables.
+/// Runs a test on a new database of the server, if one is configured. The database has the current tables.
 pub(crate) fn on_postgres(test: impl AsyncFnOnce(&Db)) {
     let Some(server) = server() else { return };
     on_new_database(&server, Some(template(&server)), test);
 }
 
-/// Runs a test on a new database without tables of the server, if one is named.
+/// Runs a test on a new database without tables, if a server is configured.
 pub(crate) fn on_empty_postgres(test: impl AsyncFnOnce(&Db)) {
     let Some(server) = server() else { return };
     on_new_database(&server, None, test);
@@ -225,7 +225,7 @@ fn server() -> Option<String> {
     server
 }
 
-/// A database with today's tables: copying it takes less time than making them. A later run of the tests makes it anew.
+/// A database with the current tables: copying it takes less time than creating them. A later run of the tests creates it again.
 fn template(server: &str) -> &'static str {
     const NAME: &str = "store_template";
     static CREATED: OnceLock<()> = OnceLock::new();
@@ -242,7 +242,7 @@ fn template(server: &str) -> &'static str {
     NAME
 }
 
-/// Runs a test on a copy of the database `template`, or else on one without tables.
+/// Runs a test on a copy of the database `template`, or on one without tables if it is `None`.
 fn on_new_database(server: &str, template: Option<&str>, test: impl AsyncFnOnce(&Db)) {
     let runtime = runtime();
     let name = format!("store_{}", tollgate_core::id::short_id("").to_lowercase());

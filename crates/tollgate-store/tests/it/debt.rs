@@ -1,4 +1,4 @@
-//! What costs more than there is: charged in full, recorded as debt, paid before anything else.
+//! Costs beyond the balance: charged in full, recorded as debt, and paid before anything else.
 
 use tollgate_core::Amount;
 use tollgate_store::{
@@ -22,12 +22,12 @@ on_both!(
     a_database_without_debts_is_migrated,
 );
 
-/// Holds a new chat of so many tokens, at 1 a million.
+/// Holds a new chat of this number of tokens, at a price of 1 per million.
 async fn hold_new(store: &Store, account: &TestAccount, units: u64) -> Result<Amount, Rejection> {
     hold(store, &chat(account, "1", "1"), tokens(units, 0)).await
 }
 
-/// Settles a new chat of so many tokens without a hold.
+/// Settles a new chat of this number of tokens without a hold.
 async fn settle_new(store: &Store, account: &TestAccount, units: u64) -> SettleOutcome {
     settle(store, &chat(account, "1", "1"), false, tokens(units, 0)).await
 }
@@ -50,7 +50,7 @@ async fn a_debt_is_paid_before_anything_is_spent(db: &Db) {
     });
     assert_eq!(hold_new(&store, &ann, 1).await, nothing);
     assert!(credit(&store, "-0.1").await.is_err());
-    // 1.5 pays a part of it, and buys nothing.
+    // A credit of 1.5 pays a part of the debt, and no chat can be held yet.
     let user = credit(&store, "1.5").await.unwrap();
     assert_eq!((user.balance, user.debt()), (amount("-0.5"), amount("0.5")));
     assert_eq!(hold_new(&store, &ann, 1).await, nothing);
@@ -68,7 +68,7 @@ async fn a_debt_in_memory_and_on_disk_is_the_same(db: &Db) {
     let small = with_key(&store, "ann", Some("0.5")).await;
     let new = chat(&small, "1", "1");
     let held = reserve(&store, &new, tokens(400_000, 0)).await.unwrap();
-    // The quota has 0.5, the balance 1: the balance pays what the quota lacks.
+    // The quota has 0.5, the balance 1: the part that the quota does not cover is taken from the balance.
     assert_eq!(
         settle_hold(&store, &new, &held, tokens(900_000, 0)).await,
         in_debt("0.9", "0.4")
@@ -78,7 +78,7 @@ async fn a_debt_in_memory_and_on_disk_is_the_same(db: &Db) {
     let full = reserve(&store, &chat(&small, "1", "1"), tokens(1, 0)).await;
     let available = Amount::ZERO;
     assert!(matches!(full, Err(Rejection::InsufficientQuota { available: a }) if a == available));
-    // The same user's other key has what is left of the balance.
+    // Another key of the same user can use the remaining balance.
     let other = chat(&ann, "1", "1");
     let held = reserve(&store, &other, tokens(100_000, 0)).await.unwrap();
     assert_eq!(
@@ -141,7 +141,7 @@ async fn a_task_in_progress_is_settled_beside_a_debt(db: &Db) {
     assert_clean(&store).await;
 }
 
-/// A user with a debt of 2, another with a clamped and an estimated chat.
+/// Creates a user with a debt of 2, and another one with a clamped and an estimated chat.
 async fn fill(store: &Store) {
     let ann = account(store, "ann", "1").await;
     assert_eq!(settle_new(store, &ann, 3_000_000).await, in_debt("3", "2"));
@@ -226,7 +226,7 @@ async fn assert_violated(store: &Store, check: &str) {
     );
 }
 
-/// A database as version 1 of the schema left it, with a write-off.
+/// A database of schema version 1, with a write-off.
 async fn a_database_without_debts_is_migrated(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;

@@ -55,7 +55,7 @@ async fn create(
     with_key(store, name, quota).await
 }
 
-/// Another key of that user.
+/// Adds another key to that user.
 pub(crate) async fn with_key(store: &Store, user: &str, quota: Option<&str>) -> TestAccount {
     let key = store.create_key(new_key(user, quota)).await.unwrap();
     TestAccount {
@@ -118,7 +118,7 @@ pub(crate) fn task_at(account: &TestAccount, units: u64, price: &str, now: Milli
     }
 }
 
-/// The same with an `Idempotency-Key`; the receipt names the task.
+/// The same task with an `Idempotency-Key`; the receipt names the task.
 pub(crate) fn with_idempotency_key(mut task: NewTask, key: &str, fingerprint: &str) -> NewTask {
     task.idempotency = Some(IdempotencyRecord {
         key: key.to_owned(),
@@ -128,19 +128,19 @@ pub(crate) fn with_idempotency_key(mut task: NewTask, key: &str, fingerprint: &s
     task
 }
 
-/// Submits, and asserts that it is accepted. Returns the id.
+/// Submits a task, and asserts that it is accepted. Returns the id.
 pub(crate) async fn submit(store: &Store, task: NewTask) -> String {
     let id = task.id.clone();
     assert_eq!(store.submit_task(task).await, Ok(SubmitOutcome::Accepted));
     id
 }
 
-/// Leases everything that is due to worker `w`, for 30 s.
-/// Webhooks of [`with_webhook`] to claim, up to `max`.
+/// The receiver of the webhooks of [`with_webhook`], of which up to `max` may be claimed.
 pub(crate) fn receivers(max: usize) -> Vec<(String, usize)> {
     vec![("https://example.com".to_owned(), max)]
 }
 
+/// Leases all due tasks to worker `w`, for 30 s.
 pub(crate) async fn claim_tasks(store: &Store, now: Millis) -> Vec<LeasedTask> {
     store
         .claim_tasks("w", 100, now + 30_000, now)
@@ -148,7 +148,7 @@ pub(crate) async fn claim_tasks(store: &Store, now: Millis) -> Vec<LeasedTask> {
         .unwrap()
 }
 
-/// Leases the one task that is due.
+/// Leases the only task that is due.
 pub(crate) async fn claim_one(store: &Store, now: Millis) -> LeasedTask {
     let mut leased = claim_tasks(store, now).await;
     assert_eq!(leased.len(), 1);
@@ -194,7 +194,7 @@ pub(crate) async fn finish(
         .unwrap()
 }
 
-/// An attempt of a provider that answers at once.
+/// An attempt at a provider that returns its result at once.
 pub(crate) fn attempt(leased: &LeasedTask, now: Millis) -> NewAttempt {
     NewAttempt {
         task_id: leased.task.id.clone(),
@@ -208,7 +208,7 @@ pub(crate) fn attempt(leased: &LeasedTask, now: Millis) -> NewAttempt {
     }
 }
 
-/// An attempt of a provider that takes work into its queue.
+/// An attempt at a provider that puts jobs into its queue.
 pub(crate) fn queued(leased: &LeasedTask, now: Millis) -> NewAttempt {
     NewAttempt {
         external_id: Some(format!("tg-{}", leased.fence)),
@@ -218,7 +218,7 @@ pub(crate) fn queued(leased: &LeasedTask, now: Millis) -> NewAttempt {
     }
 }
 
-/// Starts an attempt of a provider that answers at once; `None` if the lease is lost.
+/// Starts an attempt at a provider that returns its result at once; `None` if the lease is lost.
 pub(crate) async fn start_attempt(store: &Store, leased: &LeasedTask, now: Millis) -> Option<i64> {
     begin(store, attempt(leased, now)).await
 }
@@ -262,7 +262,7 @@ pub(crate) async fn enqueue(
     number
 }
 
-/// The same submission with a callback URL.
+/// The same task with a callback URL.
 pub(crate) fn with_webhook(mut task: NewTask) -> NewTask {
     task.callback_url = Some("https://example.com/hook?a=1".to_owned());
     task
@@ -293,13 +293,13 @@ pub(crate) fn attempt_end(number: i64) -> AttemptEnd {
     }
 }
 
-/// Balance, held and used of a user, as text.
+/// The balance, the held and the used amount of a user, as text.
 pub(crate) async fn user_sums(store: &Store, account: &TestAccount) -> [String; 3] {
     let user = store.user(&account.user_id).await.unwrap().unwrap();
     [user.balance, user.held, user.used].map(|a| a.to_string())
 }
 
-/// Held and used of a key, as text.
+/// The held and the used amount of a key, as text.
 pub(crate) async fn key_sums(store: &Store, account: &TestAccount) -> [String; 2] {
     let key = store.key(&account.key_id).await.unwrap().unwrap();
     [key.held, key.used].map(|a| a.to_string())
@@ -344,7 +344,7 @@ pub(crate) fn tokens(input: u64, output: u64) -> TokenCounts {
     }
 }
 
-/// A successful end.
+/// The end of a successful chat.
 pub(crate) fn chat_end(units: TokenCounts) -> ChatEnd {
     ChatEnd {
         clamped: 0,
@@ -376,7 +376,7 @@ pub(crate) async fn reserve(
     store.reserve_chat(chat, &worst, NODE).await.unwrap()
 }
 
-/// `Stored` after [`hold`], `None` without a hold.
+/// `Stored` if the chat was held with [`hold`], otherwise `None`.
 pub(crate) fn stored(held: bool) -> ChatHold {
     if held {
         ChatHold::Stored
@@ -409,7 +409,7 @@ pub(crate) fn cost(text: &str) -> SettleOutcome {
     SettleOutcome::Settled { cost }
 }
 
-/// Settled at `cost`, of which `debt` was not covered.
+/// The outcome of a chat that was settled at `cost`, of which `debt` was not covered.
 pub(crate) fn in_debt(cost: &str, debt: &str) -> SettleOutcome {
     let (cost, debt) = (amount(cost), amount(debt));
     SettleOutcome::SettledInDebt { cost, debt }

@@ -1,5 +1,4 @@
-//! Grants: money that nodes take out of a balance in advance for their chats. On PostgreSQL only: where one process has the database to
-//! itself, there are none.
+//! Grants: money that nodes take out of a balance in advance for their chats. Only on PostgreSQL: a process that uses the database alone has none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +55,7 @@ fn allow(store: &Store, node: &str) {
     store.allow_grants(node, Instant::now(), NOW, LEASE);
 }
 
-/// A node that may use grants.
+/// Opens a node that may use grants.
 async fn node(db: &Db, name: &str) -> Store {
     let store = db.open().await;
     store.heartbeat(name, NOW + LEASE).await.unwrap();
@@ -64,14 +63,14 @@ async fn node(db: &Db, name: &str) -> Store {
     store
 }
 
-/// Reserves 0.01.
+/// Reserves 0.01 for a new chat.
 async fn reserve_cent(store: &Store, ann: &TestAccount) -> (tollgate_store::NewChat, ChatHold) {
     let new = chat(ann, "1", "1");
     let held = reserve(store, &new, tokens(10_000, 0)).await;
     (new, held.unwrap())
 }
 
-/// Chats of 0.01 until one gets a grant: the second, unless the machine makes a pause. Those before it are settled for nothing.
+/// Holds chats of 0.01 until one gets a grant: the second one does, unless the machine pauses. The chats before it are settled at no cost.
 async fn reserve_from_grant(
     store: &Store,
     ann: &TestAccount,
@@ -86,14 +85,14 @@ async fn reserve_from_grant(
     panic!("no chat gets a grant");
 }
 
-/// What nodes have granted themselves, and how many grants there are.
+/// The sum of the nodes' grants, and their number.
 async fn granted(db: &Db) -> (Amount, i64) {
     let sum = "SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM grants";
     let count = db.number("SELECT COUNT(*) FROM grants").await;
     (Amount::from_nanos(db.number(sum).await), count)
 }
 
-/// What the rows of users hold beside grants. In one statement, because a grant may be raised at any time.
+/// The amount that the rows of users hold beside grants. Read in one statement, because a grant may be raised at any time.
 async fn held_beside_grants(db: &Db) -> i64 {
     let difference =
         "SELECT CAST((SELECT SUM(held) FROM users) - (SELECT SUM(amount) FROM grants) AS BIGINT)";
@@ -110,7 +109,7 @@ async fn held_in_rows(db: &Db) -> Amount {
 async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
-    // A key that is not busy gets none.
+    // A key with few chats gets no grant.
     let (new, first) = reserve_cent(&store, &ann).await;
     assert!(matches!(first, ChatHold::Stored));
     let settled = settle_hold(&store, &new, &first, tokens(0, 0)).await;
@@ -125,7 +124,7 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     assert!(holds.iter().all(|(_, hold)| is_granted(hold)));
     let open = "SELECT COUNT(*) FROM chats WHERE node IS NOT NULL";
     assert_eq!(db.number(open).await, 0);
-    // The rows hold the grant; users see only what chats hold, of this node.
+    // The rows hold the complete grant; the amounts that users see include only what chats of this node hold.
     let (sum, count) = granted(db).await;
     assert!(sum >= amount("0.2") && count == 1, "{sum} {count}");
     assert_eq!(held_beside_grants(db).await, 0);
@@ -159,7 +158,7 @@ async fn a_cost_beyond_the_hold_takes_what_the_grant_has_free(db: &Db) {
     let settled = settle_hold(&store, &new, &hold, tokens(15_000, 0)).await;
     assert_eq!(settled, cost("0.015"));
     assert_eq!(granted(db).await.0, before - amount("0.015"));
-    // Beyond the grant, the balance pays, and then it is a debt.
+    // A cost beyond the grant is taken from the balance, and what the balance does not cover is a debt.
     let (new, hold) = reserve_from_grant(&store, &ann).await;
     let settled = settle_hold(&store, &new, &hold, tokens(9_000_000, 0)).await;
     let SettleOutcome::SettledInDebt { cost, debt } = settled else {
@@ -173,7 +172,7 @@ async fn a_cost_beyond_the_hold_takes_what_the_grant_has_free(db: &Db) {
     assert_eq!(user_sums(&store, &ann).await, ["-0.015", "0", "9.015"]);
 }
 
-/// Lets a node look after its grants until the flag is dropped.
+/// Makes a node maintain its grants until the flag is cleared.
 fn keep_grants(store: &Store) -> Arc<AtomicBool> {
     let is_running = Arc::new(AtomicBool::new(true));
     let (store, running) = (store.clone(), Arc::clone(&is_running));
@@ -194,11 +193,11 @@ async fn a_request_gets_what_other_nodes_have_granted_themselves(db: &Db) {
     }
     assert_eq!(granted(db).await.1, 2);
     let running = [keep_grants(&one), keep_grants(&two)];
-    // All of the balance, of which a part is on both nodes.
+    // The task needs the complete balance, and grants of both nodes have a part of it.
     let all_of_it = one.submit_task(task(&ann, 1, "1")).await;
     assert_eq!(all_of_it, Ok(SubmitOutcome::Accepted));
     assert_eq!(granted(db).await, (Amount::ZERO, 0));
-    // Now there is nothing left, and that is said at once: nobody has a grant.
+    // Now the balance is 0, and the rejection is immediate, because no node has a grant.
     let available = Amount::ZERO;
     let rejection = Rejection::InsufficientBalance { available };
     let new = chat(&ann, "1", "1");
@@ -207,7 +206,7 @@ async fn a_request_gets_what_other_nodes_have_granted_themselves(db: &Db) {
     for running in running {
         running.store(false, Ordering::Relaxed);
     }
-    // A debit gets it back as well.
+    // A debit also makes the node return its grant.
     let bob = account(&one, "bob", "1").await;
     drop(reserve_from_grant(&one, &bob).await);
     assert_eq!(granted(db).await.1, 1);
@@ -248,7 +247,7 @@ async fn grants_of_a_dead_node_are_released(db: &Db) {
     assert_eq!(released, Ok(1));
     assert_eq!(user_sums(&other, &ann).await, ["1", "0", "0"]);
     assert_eq!(granted(db).await, (Amount::ZERO, 0));
-    // It was not dead but slept: what it delivered is paid of what there is, and the rest is owed.
+    // The node was not dead but paused: what it delivered is paid from the available balance, and the remaining cost is a debt.
     let settled = settle_hold(&dead, &new, &hold, tokens(10_000, 0)).await;
     assert_eq!(settled, cost("0.01"));
     submit(&other, task(&ann, 1, "0.985")).await;
@@ -269,7 +268,7 @@ async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
         let (_, hold) = reserve_cent(&store, &ann).await;
         matches!(hold, ChatHold::Granted(_))
     };
-    // Half the lease after its heartbeat, by the wall clock or by the monotonic clock.
+    // Half the lease has passed since the heartbeat, by the wall clock or by the monotonic clock.
     let now = Instant::now();
     store.allow_grants(NODE, now, NOW - LEASE / 2, LEASE);
     assert!(!is_granted().await);
@@ -278,7 +277,7 @@ async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
     assert!(!is_granted().await);
     allow(&store, NODE);
     drop(reserve_from_grant(&store, &ann).await);
-    // After a longer gap others may have released its grants: it opens another one.
+    // After a longer gap other nodes may have released the node's grants: it opens another grant.
     let before = db.raw("SELECT id FROM grants").await;
     store.allow_grants(NODE, now.checked_sub(2 * half).unwrap(), NOW, LEASE);
     allow(&store, NODE);
@@ -310,7 +309,7 @@ async fn a_grant_survives_lost_commits(db: &Db, proxy: &Proxy, store: &Store) {
     let ann = account(store, "ann", "50").await;
     let mut paid = Amount::ZERO;
     for turn in 0..60 {
-        // Of a hold, an opening, a raise, a settlement, a return.
+        // The lost commit is one of a hold, an opening, a raise, a settlement, or a return.
         if turn % 3 == 0 {
             proxy.lose_next_commit();
         }
@@ -332,13 +331,13 @@ async fn a_grant_survives_lost_commits(db: &Db, proxy: &Proxy, store: &Store) {
     }
     let user = store.user(&ann.user_id).await.unwrap().unwrap();
     assert_eq!(user.used, paid);
-    // Holds on disk of chats that never ended.
+    // Stored holds of chats that never ended.
     let open = "SELECT CAST(COALESCE(SUM(held), 0) AS BIGINT) FROM chats WHERE node IS NOT NULL";
     assert_eq!(held_in_rows(db).await.nanos(), db.number(open).await);
 }
 
-/// Three nodes, one of which loses replies to commits, spend a balance to its end, with chats and tasks, and the second of them sleeps now
-/// and then, while others release its grants.
+/// Three nodes, one of which loses replies to commits, spend a complete balance on chats and tasks. The second node pauses now and then, while others
+/// release its grants.
 async fn nodes_with_grants_never_overdraw(db: &Db, proxy: &Proxy, first: &Store) {
     first.heartbeat(NODE, NOW + LEASE).await.unwrap();
     allow(first, NODE);
@@ -390,7 +389,7 @@ async fn nodes_with_grants_never_overdraw(db: &Db, proxy: &Proxy, first: &Store)
                 if !proxy.has_commit_to_lose() {
                     proxy.lose_next_commit();
                 }
-                // It gives its grants back when it wakes up, whatever is left of them.
+                // The node returns its grants when it continues, whatever amount they still have.
                 let long_ago = Instant::now() - Duration::from_secs(31);
                 sleeper.allow_grants("node_2", long_ago, NOW, LEASE);
                 allow(&sleeper, "node_2");

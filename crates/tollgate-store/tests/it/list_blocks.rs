@@ -1,4 +1,4 @@
-//! Lists with filters have exactly the rows that reading all of them would find, whatever blocks there are.
+//! Lists with filters return exactly the rows that a search of all rows would find, whichever blocks exist.
 
 use tollgate_core::clock::{DAY, MINUTE};
 use tollgate_core::{Millis, TaskState, id};
@@ -14,11 +14,11 @@ on_both!(
     a_row_that_comes_late_is_found,
 );
 
-/// When the first row was written: long before the test runs.
+/// The time of the first row: long before the test runs.
 const BEGIN: Millis = 1_600_000_000_000;
-/// Rows of each list: several blocks and a rest that is in none.
+/// The number of rows of each list: several blocks, and remaining rows that are in none.
 const ROWS: u64 = 5000;
-/// When the rows are so old that all of them may be in blocks.
+/// The time at which all rows are old enough for blocks.
 const LATER: Millis = BEGIN + DAY;
 const QUERIES: usize = 150;
 
@@ -33,7 +33,7 @@ impl Numbers {
         (mixed ^ (mixed >> 31)) % end
     }
 
-    /// A small number mostly, seldom a large one: some values are frequent, some rare.
+    /// Mostly a small number, rarely a large one: some values are frequent, some rare.
     fn skewed(&mut self, end: u64) -> u64 {
         let largest = self.below(end) + 1;
         let largest = self.below(largest) + 1;
@@ -45,7 +45,7 @@ impl Numbers {
     }
 }
 
-/// A chat or task, with what filters ask of it. Empty values are those that it does not have.
+/// A chat or task, with the values that filters compare. An empty value is one that the row does not have.
 #[derive(Clone)]
 struct Listed {
     id: String,
@@ -57,14 +57,14 @@ struct Listed {
     outcome: String,
     code: String,
     kind: String,
-    /// Of a chat its request's, of a task that of its job at the provider.
+    /// A chat's request id, or the id of a task's job at the provider.
     name: String,
     amount: i64,
 }
 
 impl Listed {
     fn new(numbers: &mut Numbers, number: u64, is_chat: bool) -> Self {
-        // Several rows in a millisecond now and then.
+        // Some rows share a millisecond.
         let at = BEGIN
             + i64::try_from(number).unwrap() * 500
             + i64::try_from(numbers.below(3)).unwrap() * 250;
@@ -87,7 +87,7 @@ impl Listed {
             let at = numbers.skewed(from.len() as u64);
             from[usize::try_from(at).unwrap()].to_owned()
         };
-        // The last rows have partly not ended.
+        // Some of the last rows have not ended.
         let is_open = number > ROWS - 100 && numbers.is_one_in(5);
         let outcome = match is_open {
             true => String::new(),
@@ -117,7 +117,7 @@ impl Listed {
             outcome,
             code,
             kind: pick(numbers, kinds),
-            // Some share theirs.
+            // Some rows have the same name.
             name: match has_name {
                 true => format!("name_{}", numbers.below(ROWS)),
                 false => String::new(),
@@ -183,7 +183,7 @@ async fn insert_chats(db: &Db, rows: &[Listed]) {
 }
 
 async fn insert_tasks(db: &Db, rows: &[Listed]) {
-    // The column is gone on PostgreSQL, and unused on SQLite.
+    // PostgreSQL does not have this column any more, and SQLite does not use it.
     let has_due_at = matches!(db.location, DatabaseLocation::Sqlite(_));
     let [due_at, due] = if has_due_at {
         [", due_at", ", 0"]
@@ -216,7 +216,7 @@ async fn insert_tasks(db: &Db, rows: &[Listed]) {
         format!("('{id}', '{user}', '{key}', '{model}', 0, 1, 1, 0, {at}, 0)")
     });
     insert(db, columns, cells).await;
-    // An attempt before the last one, elsewhere, under another name.
+    // An attempt before the last one, on another channel and with another name.
     let columns = "attempts (task_id, number, channel, fence, queued, ticket, started_at)";
     let with_channel = rows.iter().filter(|row| !row.channel.is_empty());
     let cells = with_channel.map(|row| {
@@ -227,7 +227,7 @@ async fn insert_tasks(db: &Db, rows: &[Listed]) {
     insert(db, columns, cells).await;
 }
 
-/// A random filter: of each member, the values that it allows, if it is set.
+/// A random filter: for each member that is set, the values that it allows.
 type Filter = [Option<Vec<String>>; FILTERS];
 
 fn random_filter(numbers: &mut Numbers, rows: &[Listed]) -> Filter {
@@ -262,7 +262,7 @@ fn random_window(numbers: &mut Numbers) -> [Millis; 2] {
     }
 }
 
-/// The ids that must be listed of rows that are sorted as a list is: the newest first.
+/// The ids that a list must have, of rows in the list's order: the newest first.
 fn expected<'a>(
     rows: &'a [Listed],
     filter: &Filter,
@@ -385,7 +385,7 @@ async fn compare(store: &Store, numbers: &mut Numbers, chats: &[Listed], tasks: 
     }
 }
 
-/// The entries of a key, or a user, which are charges of chats.
+/// Compares the entries of a key or of a user, which are charges of chats.
 async fn compare_entries(
     store: &Store,
     numbers: &mut Numbers,
@@ -400,7 +400,7 @@ async fn compare_entries(
         filter[1] = Some(vec![row.key.clone()]);
     }
     let [from, to] = window;
-    // Of all users, only charges; they have no other entries.
+    // A list over all users is restricted to charges; the users of the chats have no other entries.
     let kinds = numbers.is_one_in(3).then(|| vec!["charge".to_owned()]);
     if kinds.is_some() {
         filter = Filter::default();
@@ -457,11 +457,11 @@ async fn lists_with_filters_find_what_reading_all_rows_finds(db: &Db) {
     insert_chats(db, &chats).await;
     insert_tasks(db, &tasks).await;
     if matches!(db.location, DatabaseLocation::Postgres(_)) {
-        // As the server does by itself before long: without it each search reads whole tables.
+        // The server runs this by itself before long: without it each search reads complete tables.
         db.batch("ANALYZE").await;
     }
     compare(&store, &mut numbers, &chats, &tasks).await;
-    // Nothing is in a block until it is some minutes old, then only whole blocks of what has ended.
+    // A row is in no block until it is some minutes old; then only complete blocks of ended rows are built.
     build(&store, BEGIN + MINUTE).await;
     assert_eq!(blocks(db, "chats").await, 0);
     build(&store, BEGIN + i64::try_from(ROWS).unwrap() * 250).await;
@@ -529,14 +529,14 @@ async fn a_row_that_comes_late_is_found(db: &Db) {
         [2, 2]
     );
     assert_eq!(find().await, both);
-    // The task has not ended: its block is not built.
+    // The task has not ended, so its block is not built.
     build(&store, LATER).await;
     assert_eq!(
         [blocks(db, "chats").await, blocks(db, "tasks").await],
         [4, 2]
     );
     assert_eq!(find().await, both);
-    // Another process, which has not added these blocks.
+    // Another process, which did not build these blocks.
     let other = db.open().await;
     let earlier = settle_late(&other, chats[500].at).await;
     assert_eq!(blocks(db, "chats").await, 0);

@@ -1,4 +1,4 @@
-//! Commits whose replies are lost, and connections that go silent. On PostgreSQL only; `cases/lost_commits.txt` has every kind of write.
+//! Commits whose replies are lost, and connections that become silent. Only on PostgreSQL; `cases/lost_commits.txt` has every kind of write.
 
 use tollgate_store::{DatabaseLocation, Store, StoreError, SubmitOutcome};
 
@@ -9,7 +9,7 @@ use crate::fixtures::{
 };
 use crate::proxy::Proxy;
 
-/// Makes a test of each function: on PostgreSQL, by way of a proxy.
+/// Creates a test of each function on PostgreSQL, with connections through a proxy.
 macro_rules! with_proxy {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
@@ -100,7 +100,7 @@ async fn a_credit_near_the_limit_is_applied_once(_: &Db, proxy: &Proxy, store: &
         }
         let store = store.clone();
         running.spawn(async move {
-            // It fits once and not twice.
+            // The amount fits into the balance once but not twice.
             let name = if i == 20 { "ann" } else { "bob" };
             let by = amount("200000000");
             store.credit_user(name, by, None, NOW).await
@@ -124,7 +124,7 @@ async fn a_silent_connection_is_unavailable(db: &Db, proxy: &Proxy, store: &Stor
     for error in [write.unwrap_err(), read.unwrap_err()] {
         assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
     }
-    // Another node is not held up for long by what the first one left behind.
+    // The open transaction of the first node does not delay another node for long.
     let other = db.open().await;
     submit(&other, task(&ann, 1, "0.1")).await;
     proxy.resume();

@@ -1,5 +1,4 @@
-//! The store's tests: one suite, each test on SQLite and, when `TOLLGATE_TEST_POSTGRES_URL` names a server, on
-//! PostgreSQL, in a database of its own.
+//! The store's tests: one suite, each test on SQLite and, if `TOLLGATE_TEST_POSTGRES_URL` names a server, on a separate PostgreSQL database.
 
 mod alerts;
 mod budgets;

@@ -31,9 +31,9 @@ enum Step {
         price: i64,
         key: Option<u8>,
     },
-    /// At most so many.
+    /// Claims at most this number of tasks.
     Claim(usize),
-    /// So many units of the task of a lease; of none, it fails.
+    /// Finishes the task of a lease with this number of units; with `None` the task fails.
     Finish(usize, Option<u64>),
     Retry(usize),
     Enqueue(usize),
@@ -70,7 +70,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A task as the model knows it.
+/// The model's state of a task.
 #[derive(Debug, Clone)]
 struct Known {
     who: usize,
@@ -91,13 +91,13 @@ struct Account {
     revoked: bool,
     balance: i64,
     held: i64,
-    /// For chats, in memory.
+    /// The amount reserved for chats, in memory.
     reserved: i64,
     used: i64,
     budget: Budget,
 }
 
-/// The budget of a day that an account's user or key has.
+/// The daily budget of an account's user or key.
 #[derive(Debug, Default, Clone)]
 struct Budget {
     id: String,
@@ -105,11 +105,11 @@ struct Budget {
     is_hard: bool,
     amount: i64,
     spent: i64,
-    /// The day that `spent` is of, in milliseconds since 1970.
+    /// The day to which `spent` belongs, in milliseconds since 1970.
     day: Millis,
 }
 
-/// When the day of that time began.
+/// The beginning of the day of that time.
 fn day(at: Millis) -> Millis {
     at - at % DAY
 }
@@ -132,7 +132,7 @@ impl Budget {
 }
 
 impl Account {
-    /// What is left of the balance, where that is a limit.
+    /// The remaining balance, if it is limited.
     fn balance_left(&self) -> Option<i64> {
         let left = self.balance - self.held - self.reserved;
         self.limited.then_some(left)
@@ -201,7 +201,7 @@ impl Model {
             leases: Vec::new(),
             keys: BTreeMap::new(),
             chats: Vec::new(),
-            // Most histories run past midnight.
+            // Most histories continue past midnight.
             now: day(NOW) + DAY - 90_000,
         };
         model.heartbeat().await;
@@ -358,7 +358,7 @@ impl Model {
         }
     }
 
-    /// A lease, whether it is still the task's, and whether the task has ended. `None` if there are no leases.
+    /// A lease, whether the task still has it, and whether the task has ended. `None` if there are no leases.
     fn pick(&self, pick: usize) -> Option<(LeasedTask, bool, bool)> {
         let leased = self.leases.get(pick.checked_rem(self.leases.len())?)?;
         let known = &self.tasks[&leased.task.id];
@@ -394,7 +394,7 @@ impl Model {
         let Some((leased, current, ended)) = self.pick(pick) else {
             return;
         };
-        // An attempt in a provider's queue is ended, and no other is started beside it.
+        // If an attempt is in a provider's queue, it is ended, and no other one is started beside it.
         let number = match self.tasks[&leased.task.id].queued {
             Some(number) if current && !ended => Some(number),
             _ => start_attempt(&self.store, &leased, self.now).await,
@@ -410,7 +410,7 @@ impl Model {
         let Some((leased, current, ended)) = self.pick(pick) else {
             return;
         };
-        // Another moment than that of every other attempt, so that it is another.
+        // Each attempt starts at another time, so that none is taken for a repetition.
         self.now += 1;
         let started = self.store.start_attempt(queued(&leased, self.now)).await;
         let known = self.tasks.get_mut(&leased.task.id).unwrap();
@@ -442,7 +442,7 @@ impl Model {
         self.accounts[known.who].held -= known.price * known.units as i64;
     }
 
-    /// The store's sums and webhooks are those of the model, and the audit passes.
+    /// Checks that the store's sums and webhooks are those of the model, and that the audit passes.
     async fn check(&self) {
         for (id, known) in &self.tasks {
             let log = self.store.webhook_log(id).await.unwrap();
@@ -495,7 +495,7 @@ async fn random_histories_match_the_model_and_pass_the_audit(db: &Db) {
                         model.take(step).await;
                     }
                     model.check().await;
-                    // What this history leaves behind is no business of the next.
+                    // The chats and tasks that this history leaves must not affect the next one.
                     model.die().await;
                     for id in model.tasks.keys() {
                         if let Some(task) = store.task(id).await.unwrap() {

@@ -1,4 +1,4 @@
-//! What nodes know of each other: who is alive, and who leads.
+//! What nodes can find out about each other: which of them are alive, and which one leads.
 
 use tollgate_core::clock::SECOND;
 use tollgate_store::NodeRecord;
@@ -59,13 +59,13 @@ async fn one_node_leads_until_it_ends_or_its_lease_does(db: &Db) {
     assert_eq!(leaders().count(), 1, "{leads:?}");
     let (first, _) = leaders().next().unwrap();
     let (leader, successor) = (&names[first], &names[(first + 1) % 4]);
-    // It renews its lease, the others wait for the end of that.
+    // The leader renews its lease; the other nodes wait for the lease's end.
     assert!(lead(leader.clone(), NOW + SECOND).await);
     assert!(!lead(successor.clone(), NOW + lease).await);
     assert!(lead(successor.clone(), NOW + SECOND + lease).await);
-    // The one before is told so when it wakes up.
+    // When the previous leader continues, it finds that it does not lead any more.
     assert!(!lead(leader.clone(), NOW + SECOND + lease).await);
-    // One that ends makes way at once.
+    // A leader that ends gives up the lead at once.
     store.end_node(successor, NOW).await.unwrap();
     assert!(lead(leader.clone(), NOW + SECOND + lease).await);
 }

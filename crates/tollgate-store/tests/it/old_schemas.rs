@@ -1,10 +1,10 @@
-//! Databases as earlier versions of the schema left them: what their migrations added is taken away again.
+//! Databases of earlier schema versions: the additions of the later migrations are removed.
 
 use tollgate_store::DatabaseLocation;
 
 use crate::databases::Db;
 
-/// What takes away what each migration added, the newest first. Those of the first versions stand together under 2: a view hangs on
+/// The statements that remove each migration's additions, the newest first. Version 2 has those of all earlier versions, because a view depends on
 /// several of them.
 const UNDO: &[(i64, &[&str])] = &[
     (29, &["ALTER TABLE keys DROP COLUMN trace_content"]),
@@ -181,7 +181,7 @@ const UNDO: &[(i64, &[&str])] = &[
     ),
 ];
 
-/// Makes the database one to which only the first `version` migrations were applied. Stores must not have it open.
+/// Changes the database into one to which only the first `version` migrations were applied. No store may have it open.
 pub(crate) async fn undo_migrations(db: &Db, version: i64) {
     if version < 24 && matches!(db.location, DatabaseLocation::Postgres(_)) {
         db.raw("ALTER TABLE tasks ADD COLUMN due_at BIGINT NOT NULL DEFAULT 0, ADD COLUMN owner TEXT COLLATE \"C\"")

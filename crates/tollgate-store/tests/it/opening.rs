@@ -17,7 +17,7 @@ on_both!(
     texts_are_never_parsed_as_sql,
 );
 
-/// Why a database cannot be used.
+/// The reason why a database cannot be used.
 async fn rejection(location: &DatabaseLocation) -> String {
     match Store::open(location).await.map(drop) {
         Err(StoreError::Setup(sentence)) => sentence,
@@ -53,7 +53,7 @@ async fn a_newer_schema_version_is_rejected(db: &Db) {
     assert_eq!(db.number(&format!("SELECT value {version}")).await, newer);
 }
 
-/// As while nodes are upgraded one by one, or after going back to the program before.
+/// This happens while nodes are upgraded one by one, or after a downgrade to the previous program.
 async fn a_newer_schema_that_allows_this_version_is_used(db: &Db) {
     let ann = account(&db.open().await, "ann", "1").await;
     let known = "SELECT value FROM meta WHERE name = 'schema_version'";
@@ -153,7 +153,7 @@ fn setup_errors_are_one_sentence_without_the_password() {
     );
     assert!(!sentence.contains("secret"), "{sentence}");
 
-    // A port that was free a moment ago: nobody answers there.
+    // A port that was free a moment ago: nothing listens there.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap();
     drop(free);

@@ -1,4 +1,4 @@
-//! The partitions of the tables of tasks on PostgreSQL.
+//! The partitions of the task tables on PostgreSQL.
 
 use tollgate_core::clock::{DAY, HOUR};
 use tollgate_core::{Millis, id};
@@ -32,7 +32,7 @@ async fn partitions(db: &Db, table: &str) -> Vec<String> {
     db.raw(&sql).await.into_iter().flatten().flatten().collect()
 }
 
-/// The partitions of tasks, which those of the other tables match.
+/// The partitions of the table of tasks; those of the other tables must match them.
 async fn all_partitions(db: &Db) -> Vec<String> {
     let of_tasks = partitions(db, "tasks").await;
     for table in ["attempts", "callbacks", "callback_tries"] {
@@ -49,7 +49,7 @@ async fn run_task(store: &Store, ann: &TestAccount, at: Millis) -> String {
     id
 }
 
-/// How many rows each table has of these tasks.
+/// How many rows of these tasks each table has.
 async fn rows(db: &Db, ids: &[&String]) -> [i64; 2] {
     let list: Vec<String> = ids.iter().map(|id| format!("'{id}'")).collect();
     let list = list.join(", ");
@@ -80,7 +80,7 @@ fn work_goes_on_while_the_tables_become_partitioned() {
             let (leader, ann) = (a.clone(), ann.clone());
             async move {
                 if i == 7 {
-                    // It gives up early if it does not get its locks.
+                    // The maintenance stops early if it does not get its locks.
                     let mut tries = 1;
                     while leader.maintain_partitions(RETENTION, NOW).await.is_err() {
                         assert!(tries < 50, "the tables do not become partitioned");
@@ -103,7 +103,7 @@ fn work_goes_on_while_the_tables_become_partitioned() {
         let constraints =
             "SELECT COUNT(*) FROM pg_constraint WHERE conname = 'before_first_partition_ends'";
         assert_eq!(db.number(constraints).await, 0);
-        // A start finds the tables as they are.
+        // Opening the store again leaves the tables unchanged.
         assert_clean(&db.open().await).await;
     });
 }
@@ -128,17 +128,17 @@ fn partitions_of_old_tasks_are_dropped() {
         let everything = [&first, &second, &third, &fourth];
         assert_eq!(rows(db, &everything).await, [4, 4]);
 
-        // Of the first partition, which has all older tasks, rows are deleted as ever.
+        // From the first partition, which has all older tasks, rows are still deleted one by one.
         assert_eq!(purge(&store, NOW + RETENTION).await, 0);
         assert_eq!(purge(&store, NOW + RETENTION + 1_000).await, 1);
         assert_eq!(rows(db, &everything).await, [3, 3]);
-        // It is dropped some time after it has ended.
+        // The partition is dropped some time after its end.
         maintain(&store, FIRST_END + RETENTION + HOUR - 1).await;
         assert_eq!(all_partitions(db).await[1], "until_20260924");
         maintain(&store, FIRST_END + RETENTION + HOUR).await;
         assert_eq!(all_partitions(db).await[1], "until_20260929");
 
-        // The next one is dropped as a whole, once no task in it is young.
+        // The next partition is dropped with its rows, once all of its tasks are old enough.
         assert_eq!(purge(&store, second_end - 1 + RETENTION).await, 0);
         maintain(&store, second_end + RETENTION + HOUR - 1).await;
         assert_eq!(rows(db, &everything).await, [3, 3]);
@@ -168,7 +168,7 @@ fn a_partition_with_a_young_task_is_kept() {
         maintain(&store, end + RETENTION + HOUR).await;
         assert_eq!(purge(&store, end + RETENTION + HOUR).await, 0);
         assert_eq!(rows(db, &[&short, &long]).await, [2, 1]);
-        // What is left is deleted by rows after a while, and the partition when nothing is left.
+        // The remaining rows are deleted after a while, and the partition once it is empty.
         let overdue = FIRST_END + RETENTION + 10 * DAY;
         assert_eq!(purge(&store, overdue).await, 2);
         assert_eq!(rows(db, &[&short, &long]).await, [0, 0]);
@@ -227,7 +227,7 @@ fn a_conversion_that_took_too_long_begins_again() {
     });
 }
 
-/// Backups and the like.
+/// The maintenance of partitions fails instead of waiting for a long read, such as a backup.
 #[test]
 fn a_long_read_is_not_waited_for() {
     on_postgres(async |db| {

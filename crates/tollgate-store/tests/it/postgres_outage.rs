@@ -1,4 +1,4 @@
-//! PostgreSQL goes down and comes back: writes are retried, then fail as unavailable; nothing is applied twice.
+//! PostgreSQL stops and restarts: writes are retried, then fail as unavailable; nothing is applied twice.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::databases::runtime;
 use crate::fixtures::{account, all, assert_clean, submit, task, user_sums};
 use crate::postgres_server::Server;
 
-/// Runs a test with a server of its own, if there can be one.
+/// Runs a test with a separate server, if PostgreSQL is installed.
 fn with_server(test: impl AsyncFnOnce(&mut Server)) {
     match Server::new() {
         Some(mut server) => runtime().block_on(test(&mut server)),
@@ -16,7 +16,7 @@ fn with_server(test: impl AsyncFnOnce(&mut Server)) {
     }
 }
 
-/// A server takes connections a moment before it takes statements.
+/// A server accepts connections a moment before it accepts statements.
 async fn open(server: &Server) -> Store {
     loop {
         match Store::open(&DatabaseLocation::Postgres(server.url())).await {

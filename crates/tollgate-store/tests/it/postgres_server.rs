@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own, which the test can stop and start.
+//! A separate PostgreSQL server for a test, which the test can stop and start.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::chown;
@@ -11,10 +11,10 @@ use crate::databases::Folder;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A cluster in a temporary folder; its server runs between [`Server::start`] and [`Server::stop`].
+/// A database cluster in a temporary folder; its server runs between [`Server::start`] and [`Server::stop`].
 pub(crate) struct Server {
     bin: PathBuf,
-    /// PostgreSQL refuses to run as root.
+    /// User and group of the server, since PostgreSQL does not run as root.
     run_as: Option<(u32, u32)>,
     port: u16,
     running: Option<Child>,
@@ -22,7 +22,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Makes a cluster and starts it; `None` if PostgreSQL is not installed.
+    /// Creates a cluster and starts its server; `None` if PostgreSQL is not installed.
     pub(crate) fn new() -> Option<Self> {
         let bin = find()?;
         let run_as =
@@ -58,7 +58,7 @@ impl Server {
         Some(server)
     }
 
-    /// A streaming replica of this server, which runs.
+    /// Starts a streaming replica of this server.
     pub(crate) fn start_replica(&self) -> Self {
         let folder = Folder::new();
         if let Some((user, group)) = self.run_as {
@@ -81,7 +81,7 @@ impl Server {
         replica
     }
 
-    /// Returns when the server answers queries: one that recovers takes connections before that.
+    /// Returns when the server answers queries: during its recovery it accepts connections before that.
     pub(crate) fn wait_until_ready(&self) {
         let started = Instant::now();
         let port = self.port.to_string();
@@ -100,7 +100,7 @@ impl Server {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Starts the server, and returns when it takes connections.
+    /// Starts the server, and returns when it accepts connections.
     pub(crate) fn start(&mut self) {
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(self.folder.0.join("data"));

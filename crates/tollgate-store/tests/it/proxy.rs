@@ -1,4 +1,4 @@
-//! A TCP proxy to PostgreSQL that can go silent, or lose the reply to a commit.
+//! A TCP proxy to PostgreSQL that can stop forwarding, or lose the reply to a commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -9,9 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tollgate_store::DatabaseLocation;
 
-/// Passes connections on to a database.
+/// Forwards connections to a database.
 pub(crate) struct Proxy {
-    /// The same database, by way of this proxy.
+    /// The same database, through this proxy.
     pub(crate) location: DatabaseLocation,
     proxy: Shared,
 }
@@ -19,7 +19,7 @@ pub(crate) struct Proxy {
 #[derive(Clone)]
 struct Shared {
     dead: Arc<watch::Sender<bool>>,
-    /// Commits whose answers are still to be lost.
+    /// The number of commits whose replies are still to be lost.
     to_lose: Arc<AtomicU32>,
 }
 
@@ -41,12 +41,12 @@ impl Proxy {
         }
     }
 
-    /// From now on nothing comes through, and nobody hangs up.
+    /// From then on the proxy forwards nothing, and keeps connections open.
     pub(crate) fn go_silent(&self) {
         self.proxy.dead.send_replace(true);
     }
 
-    /// Everything that was held up comes through.
+    /// Forwards everything that was held back.
     pub(crate) fn resume(&self) {
         self.proxy.dead.send_replace(false);
     }
@@ -56,7 +56,7 @@ impl Proxy {
         self.proxy.to_lose.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether an answer that was to be lost is not lost yet.
+    /// Whether a reply that is to be lost has not arrived yet.
     pub(crate) fn has_commit_to_lose(&self) -> bool {
         self.proxy.to_lose.load(Ordering::SeqCst) > 0
     }
@@ -68,7 +68,7 @@ async fn accept(listener: TcpListener, server: String, proxy: Shared) {
         let (server, proxy) = (server.clone(), proxy.clone());
         tokio::spawn(async move {
             if let Ok(server) = TcpStream::connect(server).await {
-                // Without it a reply may wait 40 ms for the acknowledgement of the one before.
+                // Without this option a reply may wait 40 ms for the acknowledgement of the one before.
                 client.set_nodelay(true).unwrap();
                 server.set_nodelay(true).unwrap();
                 pass(client, server, proxy).await;
@@ -81,7 +81,7 @@ async fn pass(client: TcpStream, server: TcpStream, proxy: Shared) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let lost = AtomicBool::new(false);
-    // Whichever way ends first takes the other with it: the connection breaks.
+    // When one direction ends, the other one is closed too: the connection breaks.
     tokio::select! {
         () = upwards(from_client, to_server, &proxy, &lost) => {}
         () = downwards(from_server, to_client, &proxy, &lost) => {}
@@ -121,7 +121,7 @@ async fn downwards(
     let mut bytes = vec![0; 1 << 16];
     while let Ok(n @ 1..) = from.read(&mut bytes).await {
         let _ = dead.wait_for(|dead| !dead).await;
-        // The server says that it has committed: that is the answer to lose.
+        // This is the server's confirmation of the commit: the reply that must be lost.
         if lost.load(Ordering::SeqCst) || to.write_all(&bytes[..n]).await.is_err() {
             return;
         }

@@ -12,10 +12,10 @@ use crate::old_schemas::undo_migrations;
 
 on_both!(unfinished_tasks_of_the_schema_before_go_on);
 
-/// When the move of a test happens.
+/// The time of the move in a test.
 const LATER: i64 = NOW + 1_000;
 
-/// As many as there are of each kind: in the queue, and unfinished in `tasks`.
+/// The number of rows in the queue, and of unfinished ones in `tasks`.
 async fn counts(db: &Db) -> (i64, i64) {
     (
         db.number("SELECT COUNT(*) FROM queue").await,
@@ -24,7 +24,7 @@ async fn counts(db: &Db) -> (i64, i64) {
     )
 }
 
-/// A node of the version before, that is alive.
+/// Starts a node of the previous version, which is alive.
 async fn start_old_node(db: &Db) {
     let alive = LATER + 30_000;
     db.raw(&format!(
@@ -40,7 +40,7 @@ async fn end_old_node(db: &Db) {
     .await;
 }
 
-/// A store on a database of schema 23 with a node that is alive.
+/// Opens a store on a database of schema 23 with a node that is alive.
 async fn open_beside_old_node(db: &Db) -> Store {
     drop(db.open().await);
     undo_migrations(db, 23).await;
@@ -73,7 +73,7 @@ async fn unfinished_tasks_of_the_schema_before_go_on(db: &Db) {
 
     let store = db.open().await;
     assert_clean(&store).await;
-    // On SQLite it has moved when the database was opened.
+    // On SQLite the state was moved when the database was opened.
     assert_eq!(store.move_queue(LATER).await, Ok(true));
     assert_eq!(counts(db).await, (3, 3));
     assert_clean(&store).await;
@@ -82,7 +82,7 @@ async fn unfinished_tasks_of_the_schema_before_go_on(db: &Db) {
         (record.state, record.progress, record.started_at),
         (TaskState::InProgress, 40, Some(NOW))
     );
-    // Leases and their fences hold, and the queued attempt is known.
+    // The leases and their fences are still valid, and the queued attempt is kept.
     let renewals = leased[2..].iter().map(|l| (l.task.id.clone(), l.fence));
     let lost = store.renew_leases("w", renewals.collect(), LATER + 30_000);
     assert_eq!(lost.await, Ok(Vec::new()));
@@ -118,7 +118,7 @@ fn it_moves_once_no_older_node_is_alive() {
         end_old_node(db).await;
         assert_eq!(a.move_queue(LATER).await, Ok(true));
         assert_eq!(counts(db).await, (5, 5));
-        // The other node learns of it with its next write, and its reads do at once.
+        // The other node detects the move at its next write, and its reads at once.
         assert_eq!(b.unfinished_tasks(&ann.user_id, 9).await, Ok(5));
         let ended = b.finish_task(task_finish(&leased[1], delivered(1), LATER));
         assert!(matches!(ended.await, Ok(FinishOutcome::Finished { .. })));
@@ -130,7 +130,7 @@ fn it_moves_once_no_older_node_is_alive() {
         assert_eq!(b.move_queue(LATER).await, Ok(true));
         assert_clean(&a).await;
 
-        // Programs of the version before may not start, and what one of them that slept writes fails.
+        // Programs of the previous version cannot start any more, and the writes of one that was paused fail.
         let oldest = "SELECT value FROM meta WHERE name = 'oldest_compatible'";
         assert_eq!(db.number(oldest).await, 24);
         let columns = "SELECT COUNT(*) FROM information_schema.columns
@@ -141,7 +141,7 @@ fn it_moves_once_no_older_node_is_alive() {
     });
 }
 
-/// What one node submits, claims, renews and ends while another moves the queue is lost or done twice nowhere.
+/// While one node moves the queue, no submission, claim, renewal or end of another node is lost or applied twice.
 #[test]
 fn work_goes_on_while_it_moves() {
     on_postgres(async |db| {
@@ -157,7 +157,7 @@ fn work_goes_on_while_it_moves() {
             let (mover, ann) = (a.clone(), ann.clone());
             async move {
                 if i == 7 {
-                    // It gives up early if it does not get its locks.
+                    // The move stops early if it does not get its locks.
                     let mut tries = 1;
                     while mover.move_queue(LATER).await != Ok(true) {
                         assert!(tries < 50, "the queue does not move");

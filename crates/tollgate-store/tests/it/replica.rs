@@ -1,4 +1,5 @@
-//! A streaming replica of the test's own: ended tasks and the older part of lists come from it, and all else, and all while it is lost or behind, from the primary.
+//! A separate streaming replica: the store reads ended tasks and the older part of lists from it. It reads everything else from the primary, and
+//! everything while the replica is lost or behind.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::postgres_server::Server;
 const LIMIT: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A primary, its replica, and a store that has both.
+/// A primary, its replica, and a store that uses both.
 struct Pair {
     primary: Db,
     replica: Db,
@@ -36,7 +37,7 @@ impl Pair {
         }
     }
 
-    /// Waits until the replica has all that was written before, then stops it from following: what is written to the primary after that is not on it.
+    /// Waits until the replica has everything that was written before, then stops its replay: what is written to the primary after that is not on it.
     async fn hold_replica(&self) {
         self.replica.raw("SELECT pg_wal_replay_resume()").await;
         for _ in 0..LIMIT {
@@ -49,8 +50,8 @@ impl Pair {
         panic!("{:?}", self.store.check_replica().await);
     }
 
-    /// Whether `read`, which returns a task's model, reads the replica: the model is changed on the primary alone. Tries again if it was so slow that the replica
-    /// counts as being behind.
+    /// Whether `read`, which returns a task's model, reads the replica: the test changes the model only on the primary. Repeats this if it was so
+    /// slow that the replica counts as behind.
     async fn is_read_by(&self, read: impl AsyncFn() -> String) -> bool {
         for n in 0..10 {
             self.hold_replica().await;
@@ -103,17 +104,17 @@ fn what_has_ended_is_read_from_the_replica() {
                 .is_read_by(async || polled(&unfinished).await.model)
                 .await
         );
-        // What decides over money or work never is.
+        // Reads that decide on money or work never use the replica.
         let current = async || store.task(&ended).await.unwrap().unwrap().model;
         assert!(!pair.is_read_by(current).await);
-        // A list is, unless one of its tasks is unfinished.
+        // A list uses the replica, unless one of its tasks is unfinished.
         let first = async |states: &[TaskState]| pair.listed(states).await[0].clone();
         let completed = [TaskState::Completed];
         assert!(pair.is_read_by(async || first(&completed).await).await);
         let both = [TaskState::Completed, TaskState::Submitted];
         assert!(!pair.is_read_by(async || first(&both).await).await);
 
-        // What was submitted and ended just now is not on the replica, and is shown.
+        // A task that was just submitted and ended is not on the replica, and the list still has it.
         pair.hold_replica().await;
         let now = store.database_now().await.unwrap();
         let new = submit(store, task_at(&ann, 1, "0.5", now)).await;
@@ -140,7 +141,7 @@ fn the_primary_is_read_while_the_replica_is_lost_or_behind() {
         let ended = submit(store, task(&ann, 1, "0.5")).await;
         finish(store, &claim_one(store, NOW).await, delivered(1), NOW).await;
 
-        // It follows no more: after two seconds it is too far behind.
+        // The replica's replay is stopped: after two seconds it is too far behind.
         pair.hold_replica().await;
         pair.primary.raw("UPDATE tasks SET model = 'newest'").await;
         let mut is_behind = false;

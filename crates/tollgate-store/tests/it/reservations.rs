@@ -1,4 +1,4 @@
-//! Chats reserved in memory, concurrently with every other movement of money.
+//! Chats reserved in memory, concurrently with every other change of balances.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ on_both!(
     concurrent_operations_of_every_kind_never_overdraw,
 );
 
-/// The amount held on disk: 0 where it is reserved in memory.
+/// The amount held on disk: 0 if the store reserves in memory.
 fn either(store: &Store, stored: &'static str) -> &'static str {
     if store.is_shared() { stored } else { "0" }
 }
@@ -34,7 +34,7 @@ async fn a_reserved_chat_is_one_entry_at_its_end(db: &Db) {
     assert_eq!(user_sums(&store, &ann).await, ["1", on_disk, "0"]);
     let [reserved, _] = store.reserved_amounts(&ann.user_id, &ann.key_id);
     assert_eq!(reserved, amount("0.6") - amount(on_disk));
-    // It counts for chats, tasks and debits; a cost beyond it is taken from what is available.
+    // The reservation counts for chats, tasks and debits; a cost beyond it is taken from the available amount.
     let available = amount("0.4");
     let rejection = Rejection::InsufficientBalance { available };
     let rejected = reserve(&store, &chat(&ann, "1", "1"), tokens(400_001, 0)).await;
@@ -97,7 +97,7 @@ async fn reservations_and_holds_together_never_exceed_the_quota(db: &Db) {
     assert_eq!(reserved, [Amount::ZERO; 2]);
 }
 
-/// As many concurrent callers as the balance covers, each with one hold at a time.
+/// As many concurrent callers as the balance covers, each of which holds one chat at a time.
 async fn a_chat_that_can_be_paid_is_never_rejected(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "0.08").await;
@@ -128,7 +128,7 @@ async fn a_chat_that_can_be_paid_is_never_rejected(db: &Db) {
     assert_eq!(user_sums(&store, &ann).await, ["0.08", "0", "0"]);
 }
 
-/// One of ten kinds of operation, chosen by `i`. Returns the amounts charged and credited.
+/// Runs one of ten kinds of operation, which `i` selects. Returns the amounts charged and credited.
 async fn act(store: &Store, account: &TestAccount, i: u64) -> [Amount; 2] {
     let nothing = [Amount::ZERO; 2];
     match i % 10 {
@@ -153,7 +153,7 @@ async fn act(store: &Store, account: &TestAccount, i: u64) -> [Amount; 2] {
     if i.is_multiple_of(7) && !matches!(held, ChatHold::Stored) {
         return nothing;
     }
-    // Within the hold: then no balance becomes negative.
+    // The cost is within the hold, so no balance becomes negative.
     let units = tokens(i, 2 * i);
     let due = new.prices.cost(&units).unwrap();
     let settled = settle_hold(store, &new, &held, units).await;

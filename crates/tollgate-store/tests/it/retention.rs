@@ -1,4 +1,4 @@
-//! A user's list of tasks in pages, and what is deleted or released many rows at a time.
+//! A user's list of tasks in pages, and deletions and releases of many rows at a time.
 
 use std::sync::Arc;
 
@@ -153,7 +153,7 @@ async fn an_abandoned_hold_is_released(db: &Db) {
     let mut abandoned = 0;
     while abandoned < 20 {
         let new = chat(&ann, "1", "1");
-        // The hold is requested, and its future dropped. On a busy machine the answer may be there at once.
+        // The hold is requested, and its future is dropped. On a busy machine the result may be there at once.
         match store.hold_chat(&new, &worst, NODE).now_or_never() {
             None => abandoned += 1,
             Some(_) => drop(settle(&store, &new, true, tokens(0, 0)).await),
@@ -181,7 +181,7 @@ async fn only_dead_nodes_lose_their_holds(db: &Db) {
         store.heartbeat(NODE, NOW + 60_000).await.unwrap();
         assert_eq!(released(59_999, "other").await, 0);
     }
-    // More than one query returns.
+    // More rows than one query returns.
     let others: Vec<NewChat> = (0..1_203).map(|_| chat(&ann, "1", "0")).collect();
     let holds = others.iter().map(|new| hold(&store, new, tokens(1_000, 0)));
     assert!(join_all(holds).await.iter().all(Result::is_ok));

@@ -15,7 +15,7 @@ on_both!(
     the_next_due_time_is_that_of_what_the_node_may_claim,
 );
 
-/// Two nodes that know of each other.
+/// Opens two nodes that share the shards of the queue.
 async fn two_nodes(db: &Db) -> [Store; 2] {
     let nodes = [db.open().await, db.open().await];
     for (store, name) in nodes.iter().zip(["node_a", "node_b"]) {
@@ -50,15 +50,15 @@ async fn nodes_claim_their_own_shards_first_and_those_of_a_dead_node_later(db: &
     let (of_a, of_b) = (submit_all(&a, &users).await, submit_all(&b, &users).await);
     let shards = "SELECT COUNT(DISTINCT shard) FROM queue";
     assert!(db.number(shards).await > 4);
-    // Each claims what it has accepted, whoever asks first.
+    // Each node claims what it has accepted, whichever node claims first.
     assert_eq!(claimed(&a, NOW).await, of_a);
     assert_eq!(claimed(&a, NOW + FOREIGN_DELAY - 1).await, BTreeSet::new());
     assert_eq!(claimed(&b, NOW).await, of_b);
-    // What one of them does not claim in time is claimed by the other, although it is alive.
+    // The other node claims what one node does not claim in time, although that one is alive.
     let left = submit_all(&b, &users).await;
     assert_eq!(claimed(&a, NOW + FOREIGN_DELAY - 1).await, BTreeSet::new());
     assert_eq!(claimed(&a, NOW + FOREIGN_DELAY).await, left);
-    // Once it is known to be dead, its shards are claimed at once.
+    // Once a node counts as dead, its shards are claimed at once.
     let left = submit_all(&b, &users).await;
     a.set_own_shards(Shards::of_node("node_a", ["node_a"]));
     assert_eq!(claimed(&a, NOW).await, left);

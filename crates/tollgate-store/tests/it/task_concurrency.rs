@@ -1,4 +1,4 @@
-//! Tasks on two nodes at once: every task is leased, ended and cancelled once, every submission repeated once.
+//! Tasks on two nodes at once: every task is leased, ended and cancelled once, every repeated submission is applied once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,7 +93,7 @@ async fn racing_cancel_and_finish_end_the_task_once(db: &Db) {
     assert_eq!(user.balance + user.used, amount("10"));
 }
 
-/// Either the cancellation returns the provider job id, or the worker learns that it came too late.
+/// Either the cancellation returns the provider job id, or the worker's call that records it reports that it came too late.
 async fn a_racing_cancellation_knows_the_provider_job_id_or_the_worker_fails(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = account(&nodes[0], "ann", "10").await;

@@ -57,7 +57,7 @@ async fn uploads_side_by_side_stay_within_the_limit(db: &Db) {
     let accepted = counted
         .into_iter()
         .filter(|one| *one.as_ref().unwrap() == Ok(()));
-    // Each of them may see what another one that is rejected has added for a moment.
+    // Each upload may count the bytes that another one adds for a moment before it is rejected.
     assert!((1..=11).contains(&accepted.count()));
     let sum = "SELECT SUM(bytes) FROM upload_bytes WHERE user_id = 'ann'";
     assert!(db.number(sum).await <= 100);

@@ -1,4 +1,4 @@
-//! Usage: what ended in each hour, rolled up from the rows that the writes leave behind.
+//! Usage: sums of what ended in each hour, rolled up from the rows that the writes insert.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,7 @@ fn by_all(period: Millis) -> UsageQuery {
 
 async fn report(store: &Store, query: &UsageQuery) -> Vec<UsageRow> {
     let all = store.usage(query, None, 1000).await.unwrap();
-    // The pages of one row have the same rows.
+    // Pages of one row have the same rows as the list.
     let mut paged = Vec::new();
     while let [row] = &store
         .usage(query, paged.last().map(|row: &UsageRow| &row.position), 1)
@@ -96,8 +96,8 @@ async fn end_video(store: &Store, ann: &TestAccount, end: Option<TaskEnd>) -> St
     id
 }
 
-/// Two chats an hour apart, one that failed; an image task of 3 of 5 images; a video that is completed, one that failed, one that
-/// was cancelled; a refund of a chat and of a task.
+/// Two chats an hour apart, one of which failed; an image task of 3 of 5 images; videos that completed, failed and were cancelled; a refund of a chat
+/// and of a task.
 async fn use_everything(store: &Store, ann: &TestAccount) {
     let later = ChatEnd {
         ended_at: NOW + HOUR,
@@ -136,7 +136,7 @@ async fn use_everything(store: &Store, ann: &TestAccount) {
     task.await.unwrap().unwrap();
 }
 
-/// What [`use_everything`] is, the last hour first.
+/// The usage of [`use_everything`], the last hour first.
 const EXPECTED: [(&str, &str, &str, [i64; 5]); 6] = [
     ("gpt-5", "main", "0.5", [1, 500_000, 0, 0, 0]),
     ("gpt-5", "", "0", [1, 0, 0, 0, 1]),
@@ -162,7 +162,7 @@ async fn usage_counts_what_ended_and_was_refunded(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
     use_everything(&store, &ann).await;
-    // The same before the roll-up, after it, and after a restart.
+    // The report is the same before the roll-up, after it, and after a restart.
     assert_expected(&report(&store, &by_all(HOUR)).await, &ann);
     assert_clean(&store).await;
     store.roll_up_usage().await.unwrap();
@@ -256,7 +256,7 @@ fn the_roll_up_does_not_wait_for_batches_of_other_nodes() {
     });
 }
 
-/// A program before schema 19 moves what is pending to the hours only.
+/// A program before schema 19 moves pending usage only to the hours.
 async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
@@ -268,7 +268,7 @@ async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
     )
     .await;
     if matches!(db.location, DatabaseLocation::Sqlite(_)) {
-        // Nobody else has it: it is not looked at.
+        // No other process uses this database, so the repair does nothing.
         assert_eq!(store.repair_usage_sums(NOW).await, Ok(false));
         for table in ["usage_daily", "usage_totals"] {
             db.raw(&format!(
@@ -288,7 +288,7 @@ async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
     assert_eq!(store.repair_usage_sums(NOW).await, Ok(false));
 }
 
-/// Whatever the times: whole days are read from the sums of days, the rest from the hours.
+/// For any times, complete days are read from the sums of days, and the remaining hours from the sums of hours.
 async fn sums_of_days_are_those_of_their_hours(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
@@ -314,7 +314,7 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
         let windows = times
             .iter()
             .flat_map(|from| times.iter().map(move |to| (*from, *to)));
-        // Of the windows that end before they begin, some.
+        // Of the windows that end before they begin, only those that end at 0.
         for (from, to) in windows.filter(|(from, to)| from <= to || *to == 0) {
             let mut expected = BTreeMap::new();
             for (hour, input) in chats {
@@ -343,7 +343,7 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
     }
 }
 
-/// Totals of one dimension are stored; those of two are made of the sums by all four.
+/// Totals of one dimension are stored; those of two are calculated from the sums by all four.
 async fn sums_of_one_dimension_are_those_of_two(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
@@ -359,7 +359,7 @@ async fn sums_of_one_dimension_are_those_of_two(db: &Db) {
     end_chat(&store, &ben, false, chat_end(tokens(1_000, 7))).await;
     compare_all_dimensions(&store, &ann).await;
     assert_clean(&store).await;
-    // A database that an older version leaves has no totals; what ends from now on is added to those that are not complete.
+    // A database of an older version has no totals; usage that ends from then on is added to totals that are incomplete.
     drop(store);
     undo_migrations(db, 26).await;
     let store = node(db).await;
@@ -390,7 +390,7 @@ async fn compare_all_dimensions(store: &Store, ann: &TestAccount) {
     }
 }
 
-/// Compares the rows of the dimension at `index` (4: of none), of all names and of one, with those that have another dimension, too.
+/// Compares the rows of the dimension at `index` (4: of none), of all names and of one name, with those that also have another dimension.
 async fn compare_with_two_dimensions(
     store: &Store,
     [from, to]: [Millis; 2],
@@ -424,7 +424,7 @@ async fn compare_with_two_dimensions(
         let mut two = one.clone();
         two.by_model |= other == 0;
         two.by_channel |= other == 3;
-        // Of no dimension: all four.
+        // For no dimension, `two` has all four.
         two.by_key |= index == 4;
         let mut expected = BTreeMap::new();
         for row in store.usage(&two, None, 1000).await.unwrap() {

@@ -1,4 +1,4 @@
-//! Users and keys: what is stored of them, unique names, amounts in range.
+//! Users and keys: their stored members, unique names, amounts in range.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ async fn a_name_that_another_node_takes_meanwhile_is_taken(db: &Db) {
     let ann = create(&store, "ann", false, Amount::ZERO).await.unwrap();
     let insert = "INSERT INTO users (id, name, unlimited, balance, held, used, created_at)
         VALUES ('user_other', 'bob', 0, 0, 0, 0, 1)";
-    // On PostgreSQL the other node commits while this one waits for its row: after it has looked for the name.
+    // On PostgreSQL the other node commits after this one has looked for the name, while this one waits for its row.
     let insert = match db.location {
         DatabaseLocation::Sqlite(_) => insert.to_owned(),
         DatabaseLocation::Postgres(_) => format!("BEGIN; {insert}; SELECT pg_sleep(1); COMMIT"),
@@ -150,7 +150,7 @@ async fn amounts_out_of_range_are_invalid(db: &Db) {
     // The sum of all balances may exceed 64 bits.
     account(&store, "bob", "1000000000").await;
     assert_eq!(store.totals().await.unwrap().balance.nanos(), i64::MAX);
-    // The prices of tasks.
+    // Prices of tasks that are out of range.
     let cid = unlimited_account(&store, "cid", None).await;
     for (price, units) in [
         (Amount::from_nanos(-1), 1),
@@ -186,7 +186,7 @@ async fn every_change_of_users_and_keys_is_in_the_feed(db: &Db) {
         };
         assert_eq!(changes, Ok(expected), "{seen}");
     }
-    // A node of a version without the feed only raises the number: everything may have changed then.
+    // A node of a version without the feed only raises the number: any key may have changed then.
     db.raw("UPDATE meta SET value = value + 1 WHERE name = 'access_version'")
         .await;
     let newest = start + all.len() as i64 + 1;
@@ -196,7 +196,7 @@ async fn every_change_of_users_and_keys_is_in_the_feed(db: &Db) {
     };
     assert_eq!(other.access_changes_since(start).await, Ok(unknown.clone()));
     assert_eq!(other.access_changes_since(newest - 1).await, Ok(unknown));
-    // So it is for those that have missed more than is kept.
+    // The same happens to a node that has missed more changes than are kept.
     db.raw("UPDATE meta SET value = value + 20000 WHERE name = 'access_version'")
         .await;
     store.purge_expired(0, NOW).await.unwrap();

@@ -21,7 +21,7 @@ on_both!(
     a_key_has_one_webhook_secret_on_every_node,
 );
 
-/// Takes what is due.
+/// Claims the webhooks that are due.
 async fn due(store: &Store) -> Vec<DueWebhook> {
     let claimed = store
         .claim_webhooks("w", receivers(100), NOW + 60_000, NOW)

@@ -1,4 +1,4 @@
-{{/* The name of every object: the release's, with the chart's unless it is in it already. */}}
+{{/* The name of every object: the release's name, followed by the chart's name unless the release's already contains it. */}}
 {{- define "tollgate.name" -}}
 {{- if contains .Chart.Name .Release.Name -}}
 {{- .Release.Name | trunc 63 | trimSuffix "-" -}}
@@ -19,7 +19,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 
-{{/* Values that contradict each other, which the schema cannot tell. */}}
+{{/* Rejects values that contradict each other, which the schema cannot check. */}}
 {{- define "tollgate.check" -}}
 {{- if gt (int .Values.replicas) 1 -}}
 {{- if not .Values.postgresql.existingSecret -}}

@@ -1,4 +1,4 @@
-//! Alerts: signed messages reach the receiver once per crossing; the test button; what cannot be an alert.
+//! Alerts: signed messages reach the receiver once per crossing; the test button; values that no alert may have.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ async fn a_low_balance_is_reported_once_until_it_was_paid(backend: Backend) {
     let secret = alert["secret"].as_str().unwrap();
     assert!(secret.starts_with("whsec_"));
     client.generate(&image("a mill")).await;
-    // The first is answered 500 and repeated.
+    // The receiver answers the first post with 500, so the gateway repeats it.
     let posts = receiver.wait_for_posts("fail/1", 2).await;
     assert_eq!(posts[0].header("webhook-id"), posts[1].header("webhook-id"));
     for post in &posts {

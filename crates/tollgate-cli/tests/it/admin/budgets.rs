@@ -1,4 +1,4 @@
-//! Budgets as clients meet them: requests of every endpoint beyond a hard one are 402, and what ends or is refunded moves what was spent.
+//! Budgets as clients see them: requests of every endpoint beyond a hard budget get 402, and ends and refunds change the spent amount.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ async fn a_hard_budget_rejects_requests_until_money_is_given_back(backend: Backe
     let setup = Setup::new(backend).config(PRICES).admin_key(super::OWNER);
     let gateway = setup.start().await;
     let owner = gateway.client(Some(super::OWNER.to_owned()), String::new());
-    // Without a limit of its own, so that nothing is held for its chats before it has a budget.
+    // A client without a limit, so that nothing is held for its chats before it has a budget.
     let client = gateway.unlimited_client().await;
     let chat = json!({ "model": "gpt-5", "max_tokens": 10, "messages": [{ "role": "user", "content": "Hello" }] });
     let chats = "/v1/chat/completions";
@@ -38,7 +38,7 @@ async fn a_hard_budget_rejects_requests_until_money_is_given_back(backend: Backe
         "{message}"
     );
     assert!(message.contains("is left until 20"), "{message}");
-    // Output alone could cost 1 per thousand tokens.
+    // The output alone could cost 1, at a price of 1 per thousand tokens.
     let large = json!({ "model": "gpt-5", "max_tokens": 1000, "messages": [{ "role": "user", "content": "Hello" }] });
     client.post(chats, &large).await.expect(402);
     client.post(chats, &chat).await.expect(200);

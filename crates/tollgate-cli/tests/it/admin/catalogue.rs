@@ -81,7 +81,7 @@ async fn models_have_the_schemas_of_their_requests(backend: Backend) {
         assert!(model["schema"]["properties"][field].is_object(), "{model}");
         assert_eq!(model["family"].is_null(), kind == "chat");
     }
-    // An alias is no model of its own.
+    // An alias is not a separate model.
     let aliases = models.iter().flat_map(|m| m["aliases"].as_array().unwrap());
     let aliases: Vec<&str> = aliases.map(|alias| alias.as_str().unwrap()).collect();
     assert!(aliases.iter().all(|alias| !ids.contains(alias)));
@@ -155,7 +155,7 @@ async fn prices_and_channels_are_shown_without_secrets(backend: Backend) {
         .await
         .expect(404);
 
-    // Nobody listens there: failures open the circuit.
+    // Nothing listens at that address: failures open the circuit.
     let health = owner.get_json("/admin/v1/channels/second/health").await;
     assert_eq!(health["data"][0]["circuit"], "closed");
     assert_eq!(health["data"][0]["in_flight"], 0);

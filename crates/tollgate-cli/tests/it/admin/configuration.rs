@@ -1,4 +1,4 @@
-//! Prices, channels and models that the admin API writes, beside those of the file.
+//! Prices, channels and models that the admin API writes, beside those of the configuration file.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -37,7 +37,7 @@ async fn channels_get_what_the_table_says(backend: Backend) {
     let gateway = setup.env("PROVIDER_KEY", KEY).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
     run_table(&gateway, &owner, "admin_channels", Vec::new()).await;
-    // No key is written down anywhere but encrypted.
+    // No table has a key in plain text.
     for table in ["configuration", "admin_events", "admin_writes"] {
         let rows = gateway.query(&format!("SELECT * FROM {table}")).await;
         let text = format!("{rows:?}");
@@ -55,7 +55,8 @@ async fn prices_get_what_the_table_says(backend: Backend) {
     gateway.close().await;
 }
 
-/// A price in the file wins over the database's, which is kept and shown; the file without it makes the database's hold again.
+/// A price in the file takes precedence over the database's price, which is kept and shown; without the one in the file, the database's applies
+/// again.
 async fn the_file_shadows_the_database(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER);
     let mut gateway = setup.start().await;
@@ -98,7 +99,7 @@ async fn the_file_shadows_the_database(backend: Backend) {
     gateway.close().await;
 }
 
-/// What one node writes holds on the other, also after that was restarted.
+/// What one node writes applies on the other node, also after the other node was restarted.
 async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
     let a = Setup::new(backend).admin_key(OWNER);
     let a = a.env("PROVIDER_KEY", KEY).start().await;
@@ -128,7 +129,7 @@ async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
     .await
     .expect(204);
     until_true("the price is gone", async || quoted("0").await).await;
-    // A node that cannot use a part of it says so.
+    // A node that cannot use a part of the configuration reports an error.
     let channel = json!({ "name": "keyed", "kind": "openai", "api_keys": ["env:PROVIDER_KEY"], "models": ["gpt-5"] });
     send(&owner, "POST", "/channels", &[], &channel)
         .await
@@ -146,7 +147,7 @@ async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
     b.close().await;
 }
 
-/// What is exported is a configuration file with which a gateway has the same channels and prices.
+/// The export is a configuration file with which a gateway has the same channels and prices.
 async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
     let file = format!("limits.rpm = 77\nfairness.weights = {{ \"ann b\" = 4 }}\n{PRICES}{FILE}");
     let setup = Setup::new(backend).admin_key(OWNER).config(&file);
@@ -227,7 +228,7 @@ fn chat() -> Value {
     json!({ "model": "gpt-5-nano", "messages": [{ "role": "user", "content": "x" }] })
 }
 
-/// Chats one after the other; none may fail. Returns how many there were.
+/// Sends chats one after the other; none may fail. Returns how many chats there were.
 async fn chat_until(client: &Client, stop: &AtomicBool) -> usize {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -288,7 +289,7 @@ async fn chats_go_on_while_channels_change(backend: Backend) {
         changes
     );
     assert!(a > 0 && b > 0);
-    // All channels of a model paused: a clear error, not another channel.
+    // If all channels of a model are paused, its requests get a clear error and fail over to no other channel.
     let pause = send(&owner, "POST", "/channels/filed/pause", &[], &json!({})).await;
     pause.expect(200);
     let reply = client
@@ -347,7 +348,7 @@ async fn a_job_of_a_deleted_channel_is_still_polled(backend: Backend) {
     gateway.close().await;
 }
 
-/// A key itself needs `secrets.key`, also later on: a node without it leaves the channel out and says so.
+/// Storing a key needs `secrets.key`, and so does using it later: a node without `secrets.key` leaves the channel out and reports that.
 async fn keys_need_their_secret(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER);
     let mut gateway = setup.start().await;
@@ -379,7 +380,7 @@ async fn keys_need_their_secret(backend: Backend) {
             .contains(words),
         "{test}"
     );
-    // The sandbox does not step in.
+    // The gateway does not fall back to the sandbox.
     let client = gateway.unlimited_client().await;
     client
         .post("/v1/chat/completions", &chat())

@@ -1,4 +1,4 @@
-//! Quotes: what they say is what a submission then holds, and asking for one moves nothing.
+//! Quotes: a submission then holds exactly the quoted amount, and a quote moves no money.
 
 use serde_json::{Value, json};
 use tollgate_core::Amount;
@@ -152,7 +152,7 @@ async fn a_quote_is_what_a_submission_holds(backend: Backend) {
         } else {
             assert_eq!(quote["price"], Value::Null);
         }
-        // The admin's quote is the same, and names the channels.
+        // The admin API returns the same quote, and also names the channels.
         let mut admins = send(&owner, "POST", "/quote", &[], &body)
             .await
             .expect(200)
@@ -168,7 +168,7 @@ async fn a_quote_is_what_a_submission_holds(backend: Backend) {
         }
         assert_eq!(admins, same);
 
-        // A billionth less than the total does not cover the hold; the total does.
+        // A balance that is a billionth less than the total does not cover the hold; the total does.
         let short = total - Amount::from_nanos(1);
         for (name, balance, status) in [("short", short, 402), ("exact", total, 200)] {
             let balance = balance.to_string();

@@ -38,7 +38,7 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
     );
     assert_eq!(client.balances().await, (9.7, 0.3));
     assert_eq!(client.task(&task).await["refunded"], 0.1);
-    // The same request again is the same refund; with another body it is none.
+    // The same request again returns the same refund; the same idempotency key with another body does not refund.
     let again = refund(&owner, &path, "1", &part).await.expect(201);
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.json(), first);
@@ -78,7 +78,7 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
         let reply = refund(&owner, &path, once, &body).await;
         assert_eq!(code(&reply), (expected.0, json!(expected.1)), "{body}");
     }
-    // Without an amount, all that is left.
+    // A request without an amount refunds all that is left.
     let rest = refund(&owner, &path, "3", &json!({ "reason": "still dark" })).await;
     assert_eq!(rest.expect(201).json()["charge"]["refunded"], "0.4");
     assert_eq!(client.balances().await, (10.0, 0.0));
@@ -111,7 +111,7 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
         json!({ "balance": "10", "used": "0", "held": "0" }),
     );
 
-    // Nothing to give back, or not yet; no such task; no scope.
+    // Rejected refunds: nothing to refund, task not finished, no such task, no scope.
     let client = gateway.user_client("second", &["--balance", "10"]).await;
     let failed = client.submit(&image("[[sandbox:fail]]")).await;
     client.wait_for_end(&failed).await;
@@ -163,7 +163,7 @@ async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
     assert_eq!(statuses.iter().filter(|status| **status == 201).count(), 3);
     assert!(statuses.iter().all(|status| [201, 409].contains(status)));
     assert_eq!(client.balances().await, (9.96, 0.04));
-    // What was given back can be spent again, also of a key's quota.
+    // The refunded amount can be spent again, also as part of a key's quota.
     client.generate(&image("a second mill")).await;
     let key = gateway.key("account", &["--quota", "0.4"]).await;
     let task = task_id(&key.generate(&image("a third mill")).await);
@@ -234,7 +234,7 @@ async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
     }
     let audits = owner.get_json(&format!("{ADMIN}/audits")).await;
     assert_eq!(audits["data"].as_array().unwrap().len(), 6);
-    // One that another node runs.
+    // An audit that another node runs.
     let running = format!(
         "INSERT INTO audits (id, started_at, progress) VALUES ('audit_other', {}000, 40)",
         now()

@@ -1,4 +1,4 @@
-//! Sign-in, sessions, cross-site requests, throttling, and the commands that make admins and tokens.
+//! Sign-in, sessions, cross-site requests, throttling, and the commands that create admins and tokens.
 
 use serde_json::{Value, json};
 
@@ -73,7 +73,7 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
         .expect("a link");
     let first = json!({ "code": code(link), "name": "ann", "password": "a long password" });
     let mut ann = Page::new(&gateway);
-    // A short password, no name, or a request from elsewhere uses no link up.
+    // A request with a short password, without a name, or from another address does not use the link up.
     let short = json!({ "code": code(link), "name": "ann", "password": "short" });
     check_error(&ann.sign_in(&short).await, 400, "invalid");
     let nameless = json!({ "code": code(link), "password": "a long password" });
@@ -131,7 +131,7 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
         "csrf",
     );
 
-    // Money needs a password that was entered lately.
+    // Requests that move money need a password that was entered recently.
     let credit = json!({ "amount": "1", "reason": "test" });
     let path = format!("/users/{bob}/credits");
     let post = async |page: &Page, key: &str| {
@@ -240,7 +240,7 @@ async fn failed_sign_ins_are_throttled(backend: Backend) {
         check_error(&reply, 429, "throttled");
         assert!(reply.header("retry-after").parse::<u32>().unwrap() <= 901);
     }
-    // Of one address, whatever the names.
+    // Attempts from one address are throttled, whatever names they have.
     for n in 0..10 {
         let reply = page.sign_in(&attempt(&format!("name-{n}"), "wrong")).await;
         check_error(&reply, 401, "bad_credentials");

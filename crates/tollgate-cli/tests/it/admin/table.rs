@@ -1,4 +1,4 @@
-//! The rows of `tests/cases/admin.jsonl`: what each request gets, as whoever sends it.
+//! The rows of `tests/cases/admin.jsonl`: the response to each request, for each kind of caller.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -27,10 +27,10 @@ struct Row {
     text: Option<String>,
     #[serde(default)]
     status: Option<u16>,
-    /// Of the error.
+    /// The error's code.
     code: Option<String>,
     field: Option<String>,
-    /// Words of the error's message, or of the CSV.
+    /// Words that the error's message, or the CSV, must contain.
     #[serde(default)]
     says: String,
     /// A pattern of the reply.
@@ -63,7 +63,7 @@ async fn requests_get_what_the_table_says(backend: Backend) {
             .as_str()
     };
     assert_eq!((find("etag"), find("replayed")), ("\"1\"", "true"));
-    // Nothing of the trail shows a secret.
+    // No event in the trail shows a secret.
     let trail = gateway
         .query("SELECT before, after FROM admin_events")
         .await
@@ -182,7 +182,7 @@ impl Row {
     }
 }
 
-/// The document is served, names every list that the table reads as CSV, and each of its operations answers.
+/// The gateway serves the OpenAPI document; it names every list that the table reads as CSV, and each of its operations responds.
 async fn the_document_describes_every_endpoint(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let document = owner.get_json("/admin/openapi.json").await;
@@ -198,7 +198,7 @@ async fn the_document_describes_every_endpoint(backend: Backend) {
                 .send_with(&method.to_uppercase(), &path, &[], "")
                 .await;
             let is_open = operation["security"].as_array().is_some_and(Vec::is_empty);
-            // What anybody may read, and sign-in, which only the gateway's own pages may ask for.
+            // Open operations are those that anybody may read, and sign-in, which only accepts requests of the gateway's own pages.
             let expected = match (is_open, method.as_str()) {
                 (true, "get") => 200,
                 (true, _) => 403,

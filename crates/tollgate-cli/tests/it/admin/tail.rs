@@ -1,4 +1,4 @@
-//! The live tail: what happens on every node reaches everyone who may see it, once, also after a connection was lost.
+//! The live tail: each event of every node reaches everyone who may see it, once, also after a connection was lost.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn chat() -> Value {
     json!({ "model": "gpt-5", "max_tokens": 20, "messages": [{ "role": "user", "content": "Hello" }] })
 }
 
-/// Reads events until one of that kind and state or outcome.
+/// Reads events until one has that kind and state or outcome.
 async fn wait_for(stream: &mut Stream, kind: &str, state: &str) -> (Event, Vec<Event>) {
     let mut before = Vec::new();
     loop {
@@ -58,10 +58,10 @@ async fn watchers_see_tasks_and_chats(backend: Backend) {
     let ended = before[0].json();
     assert_eq!(ended["id"], task.as_str());
     assert_eq!(ended["cost"], "0");
-    // The filter passes over the task.
+    // The filter leaves out the task.
     let first = chats.event().await.unwrap();
     assert_eq!((first.name.as_str(), first.json()), ("chat", event.json()));
-    // What the list says of it.
+    // The list shows the same values for the chat.
     let list = owner.get_json(&format!("{ADMIN}/chats")).await;
     for member in ["id", "outcome", "cost", "user_id", "key_id"] {
         assert_eq!(list["data"][0][member], event.json()[member], "{member}");
@@ -73,7 +73,7 @@ async fn watchers_see_tasks_and_chats(backend: Backend) {
     ] {
         let mut reply = owner.watch(&format!("{TAIL}{path}"), &headers).await;
         if field.is_empty() {
-            // Long ago.
+            // This id is older than all events that are kept.
             assert_eq!(reply.event().await.unwrap().name, "reset");
             continue;
         }
@@ -90,7 +90,7 @@ async fn a_watcher_that_comes_back_misses_and_repeats_nothing(backend: Backend) 
     let mut seen = Vec::new();
     let mut last = String::new();
     for round in 0..6 {
-        // Some are read before the connection is lost, the rest after.
+        // Some events are read before the connection is lost, the others after.
         let mut running = tokio::task::JoinSet::new();
         for _ in 0..10 {
             let client = client.clone();
@@ -190,7 +190,7 @@ async fn events_of_all_nodes_are_shown(backend: Backend) {
     let at_b = b.client(client.secret.clone(), client.key_id.clone());
     let owner = a.client(Some(OWNER.to_owned()), String::new());
     let mut stream = owner.watch(TAIL, &[]).await;
-    // The other node learns of the watcher within a poll: what it does before that is not shown.
+    // The other node detects the watcher at its next poll; chats that it serves before that are not shown.
     let mut last = String::new();
     let (mut of_other, mut shown) = (Vec::new(), Vec::new());
     while !of_other.iter().any(|id| shown.contains(id)) {
@@ -210,14 +210,14 @@ async fn events_of_all_nodes_are_shown(backend: Backend) {
             chat.unwrap()["id"].clone()
         };
         of_other.push(of(&id));
-        // Its own is always shown; that of the other node before it or after it.
+        // The stream always shows the chat of its own node; it may show the other node's chat before that or after.
         while !shown.contains(&of(&own)) {
             let event = stream.event().await.unwrap();
             shown.push(event.json()["id"].clone());
             last = event.id;
         }
     }
-    // The other node goes on where this one stopped.
+    // The other node resumes the stream after the last event of this one.
     at_b.post("/v1/chat/completions", &chat()).await.expect(200);
     let owner_at_b = b.client(Some(OWNER.to_owned()), String::new());
     let mut resumed = owner_at_b.watch(TAIL, &[("last-event-id", &last)]).await;

@@ -1,4 +1,4 @@
-//! Tasks and chats as the admin API lists and shows them, cancelled and their webhooks sent again; search.
+//! Tasks and chats in the admin API: lists, records, cancellation, repeated webhooks, and search.
 
 use serde_json::{Value, json};
 
@@ -233,7 +233,7 @@ async fn chats_are_listed_and_shown(backend: Backend) {
     );
     let found = get(&owner, &format!("/search?q={request_id}")).await;
     assert_has(&found["data"], json!([{ "type": "request", "id": id }]));
-    // A token sees what its scopes allow.
+    // A token can read what its scopes allow.
     let body = json!({ "name": "t", "scopes": ["tasks:read"] });
     let token = send(&owner, "POST", "/tokens", &[], &body)
         .await

@@ -68,7 +68,7 @@ async fn usage_is_reported_by_time_model_user_key_and_channel(backend: Backend) 
     );
     assert_eq!(get("?to=2020-01-01T00:00:00Z").await["data"], nothing);
 
-    // Pages and CSV have the rows of the list.
+    // Pages and CSV have the same rows as the list.
     let (mut paged, mut cursor) = (Vec::new(), String::new());
     loop {
         let page = get(&format!(
@@ -89,7 +89,7 @@ async fn usage_is_reported_by_time_model_user_key_and_channel(backend: Backend) 
         "model,requests\r\ngpt-5,2\r\ngpt-image-2-official,1\r\n"
     );
 
-    // The roll-up leaves the sums as they are.
+    // The roll-up does not change the sums.
     until_true("the roll-up", async || {
         gateway
             .query_number("SELECT COUNT(*) FROM usage_pending")

@@ -1,4 +1,4 @@
-//! Whatever is written, in whatever order: the books close, the trail is whole, and no change is lost.
+//! After any writes in any order, the books close, the trail is complete, and no change is lost.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What is not priced is not forwarded: options of a request that a channel must allow or a price must name.
+//! The gateway does not forward what has no price: options of a request that a channel must allow or a price must name.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn channels(url: &str, allow: &str) -> String {
         + &kinds.concat()
 }
 
-/// A request with `more` members.
+/// A request with the additional members `more`.
 fn request(path: &str, which: &str, more: &Value) -> Value {
     let mut body = match path {
         RESPONSES => {
@@ -72,7 +72,7 @@ fn request(path: &str, which: &str, more: &Value) -> Value {
     body
 }
 
-/// The message of an error in any format, which must have `words`.
+/// Checks that an error in any format has this status and contains `words`. Returns its message.
 fn rejected(reply: &Reply, status: u16, words: &str) -> String {
     assert_eq!(reply.status, status, "{}", reply.text());
     let message = reply.json()["error"]["message"]
@@ -102,7 +102,7 @@ async fn responses_are_stored_only_where_the_channel_allows_it(backend: Backend)
         ("strict", json!({"input": "a \"store\""}), json!(false)),
         ("strict", json!({"store": false}), json!(false)),
         ("open", json!({}), Value::Null),
-        // Its next request names the reasoning that is stored.
+        // The next request of this model must name the stored reasoning.
         ("strict-thinker", json!({}), Value::Null),
         ("strict-thinker", encrypted, json!(false)),
     ] {
@@ -125,7 +125,7 @@ async fn options_are_forwarded_only_where_they_are_allowed_or_priced(backend: Ba
     let client = gate.unlimited_client().await;
     let long =
         json!([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]);
-    // Path, members, what is dropped where nothing is allowed ("" for 400).
+    // Path, members, and what is dropped if the channel allows nothing ("" for 400).
     let cases = [
         (CHAT, json!({"service_tier": "scale"}), "service_tier"),
         (CHAT, json!({"store": true}), "store"),
@@ -173,7 +173,7 @@ async fn options_are_forwarded_only_where_they_are_allowed_or_priced(backend: Ba
             assert_eq!(strict.status, 400, "{more}: {}", strict.text());
             assert!(upstream.take().is_empty());
         }
-        // The same with a channel that allows it.
+        // The same request to a channel that allows the option.
         if more.get("models").is_none() && more.get("enable_search").is_none() {
             let body = request(path, "open", more);
             let reply = client.post(path, &body).await;
@@ -247,7 +247,7 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
             );
         }
     }
-    // The format of Anthropic cannot carry a tier of OpenAI: nobody pays for what was not sent.
+    // The format of Anthropic cannot carry a tier of OpenAI: the request is rejected, so nobody pays for a tier that was not sent.
     let mut body = request(CHAT, "strict", &json!({"service_tier": "priority"}));
     body["model"] = json!("anthropic-strict");
     rejected(&client.post(CHAT, &body).await, 400, "service_tier");
@@ -275,8 +275,8 @@ async fn a_reload_changes_what_a_channel_allows(backend: Backend) {
     gate.close().await;
 }
 
-/// A server whose responses searched: 3 times in the format of Anthropic, where 300 tokens were written to the cache too, 200
-/// of them for an hour; twice in the format of OpenAI.
+/// A server whose responses report searches: 3 in the format of Anthropic, with 300 tokens that were also written to the cache, 200 of them for an
+/// hour; 2 in the format of OpenAI.
 fn searching(received: &Received) -> (u16, &'static str, String) {
     let (status, content_type, text) = provider(received);
     let mut body: Value = serde_json::from_str(&text).unwrap();
@@ -377,7 +377,7 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
         used += cost;
         client.check_balances(1000.0 - used, used).await;
     }
-    // With the tokens of the parts: 1,300 + 1,000 + 1,000, plain and streamed.
+    // The metric includes the tokens of the parts: 1,300 + 1,000 + 1,000, plain and streamed.
     for (channel, input) in [("anthropic-strict", 2600.0), ("openai-strict", 4000.0)] {
         let name =
             format!("tollgate_chat_tokens_total{{channel=\"{channel}\",direction=\"input\"}}");
@@ -393,11 +393,11 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
         assert_eq!(rows[1], ["1000000000", r#"[["web_search",2,500000000,1]]"#]);
         assert_eq!(rows[2], ["420000000", last]);
     }
-    // Chat completions does not say how often it searched.
+    // A response of chat completions does not state how often the model searched.
     upstream.take();
     let search = request(CHAT, "strict", &json!({"web_search_options": {}}));
     rejected(&client.post(CHAT, &search).await, 400, "web_search_options");
-    // 50,000 tokens of search results at 0.003 are held for, 100 tokens at 0.02, and ten searches at 0.5: 157.
+    // The hold covers 50,000 tokens of search results at 0.003, 100 tokens at 0.02, and ten searches at 0.5: 157.
     upstream.take();
     let poor = gate.user_client("poor", &["--balance", "155"]).await;
     let body = request(MESSAGES, "strict", &json!({"tools": tool}));

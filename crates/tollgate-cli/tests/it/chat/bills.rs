@@ -1,5 +1,5 @@
-//! Writes and checks the table of docs/money.md that has, for each way in which a chat can end, what its provider bills beside
-//! what is charged. `TOLLGATE_BLESS=1` writes it.
+//! Writes and checks the table of docs/money.md that compares what the provider bills with what is charged, for each way in which a chat can end.
+//! `TOLLGATE_BLESS=1` writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,13 +21,14 @@ on_both!(the_table_of_bills_is_what_the_gateway_charges);
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../", "docs/money.md");
 const BEGIN: &str = "<!-- bills: written by the tests of tollgate-cli with TOLLGATE_BLESS=1 -->\n";
 const END: &str = "<!-- end of bills -->\n";
-/// The events after which a stream is cut. No stream has many more.
+/// The numbers of events after which a stream is cut. Few streams have more events.
 const CUTS: std::ops::Range<usize> = 1..10;
-/// Chats at the same time. With more, a slow machine does not read the rest of a stream within the half second that the gateway has for it.
+/// The number of chats at the same time. With more, a slow machine does not read the remaining stream within the half second that the gateway allows
+/// for it.
 const CONCURRENT: usize = 6;
-/// Chats of one channel that fail at the same time: most of them wait for a time limit.
+/// The number of chats of one channel that fail at the same time: most of them wait for a time limit.
 const FAILURES_AT_ONCE: usize = 2;
-/// A response's text is shorter than what is read of a stream whose client has left.
+/// The text of a response is shorter than the part that the gateway still reads of a stream after its client disconnects.
 const PROMPT: &str =
     "so it goes so it goes so it goes so it goes so it goes so it goes so it goes so it goes";
 
@@ -69,10 +70,10 @@ const OUTPUTS: [&str; 6] = [
     r#""input":{"city"#,
     "iVBOR",
 ];
-/// The channel of the models that generate images in a chat, of [`CHANNELS`].
+/// The index in [`CHANNELS`] of the channel whose models generate images in a chat.
 const DRAWING_CHANNEL: usize = 3;
 
-/// A row of the table, and a column.
+/// A cell of the table: its row and its column.
 type Cell = (usize, bool, Ending, usize);
 
 /// One chat.
@@ -80,21 +81,21 @@ type Cell = (usize, bool, Ending, usize);
 struct Case {
     number: usize,
     cell: Cell,
-    /// Of [`CHANNELS`].
+    /// An index of [`CHANNELS`].
     channel: usize,
-    /// Events after which it is cut.
+    /// The number of events after which the stream is cut.
     cut: usize,
 }
 
 impl Case {
-    /// Every case of the ends that `is_included`.
+    /// Every case whose ending `is_included`.
     fn all(is_included: fn(Ending) -> bool) -> Vec<Self> {
         let mut cases = Vec::new();
         let ends = ENDINGS.iter().map(|(end, _)| *end);
         for end in ends.filter(|end| is_included(*end)) {
             let contents = 0..CONTENTS.len();
             for (format, content) in contents.flat_map(|c| (0..4).map(move |format| (format, c))) {
-                // The format's own channel, and one that it is translated for.
+                // The channel of the same format, and one that needs a translation.
                 let channels = match content {
                     4 => vec![DRAWING_CHANNEL],
                     _ if end == TimedOut => vec![format],
@@ -104,7 +105,7 @@ impl Case {
                 {
                     let cuts = match end {
                         CutByClient | CutWhileSilent | CutByProvider if stream => CUTS,
-                        // Each takes the time limit.
+                        // Each of these cases takes as long as the time limit.
                         Silent if stream => 3..5,
                         _ => 1..2,
                     };
@@ -127,21 +128,21 @@ impl Case {
     fn model(self) -> &'static str {
         let thinks = self.cell.3 == 1;
         let models = CHANNELS[self.channel].models;
-        // The first of the models of responses is the one that reasons.
+        // Of the models on the responses API, the first one reasons.
         models[usize::from(thinks != (self.channel == 1))].0
     }
 
-    /// Whether all output is visible in the stream, so that the provider is dropped soon after the client left.
+    /// Whether all output is visible in the stream, so that the gateway drops the provider's connection soon after the client disconnects.
     fn is_all_visible(self) -> bool {
         self.cell.3 != 1 && matches!(self.channel, 0 | 2)
     }
 
-    /// What the fake does, as a directive in the prompt.
+    /// The directive in the prompt that controls the fake.
     fn directive(self) -> String {
         let (_, stream, end, _) = self.cell;
         let cut = self.cut;
         match end {
-            // A provider that goes on would be read to its end.
+            // If the provider continued, the gateway would read its stream to the end.
             CutByClient if stream && self.is_all_visible() => format!("[[fake:stall={cut}]]"),
             CutByClient if !stream => "[[fake:drip=1]]".to_owned(),
             CutWhileSilent if !stream => "[[fake:hang]]".to_owned(),
@@ -195,7 +196,7 @@ impl Case {
             true
         };
         match end {
-            // Leaves while the provider is silent, or slow.
+            // The client disconnects while the provider is silent or slow.
             CutByClient | CutWhileSilent
                 if end == CutWhileSilent || !stream || self.is_all_visible() =>
             {
@@ -207,7 +208,7 @@ impl Case {
     }
 }
 
-/// The names of the cases of which a provider has got a request.
+/// The names of the cases whose request reached a provider.
 fn names_of_cases(fake: &Fake) -> Vec<String> {
     fake.requests().iter().map(name_of_case).collect()
 }
@@ -233,11 +234,11 @@ async fn compare(gateway: &TestGateway, fakes: &[Fake], cases: &[Case]) -> Vec<(
             let name = name_of_case(&request);
             let wrote = channel.provider != Provider::Gemini;
             let bill = request.billed.map_or(0, |tokens| cost(tokens, wrote));
-            // The last attempt is the one that the client got.
+            // The last attempt is the one whose output the client got.
             billed.insert(name, bill);
         }
     }
-    // A client that leaves on a busy machine may do so before the provider has its request: neither side has it then.
+    // On a busy machine a client may disconnect before the request reaches the provider: neither side has a record then.
     let amounts = |case: &Case| {
         let name = case.name();
         let charged = charged.get(name.as_str()).copied();
@@ -304,7 +305,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
             case.run(&client).await;
         })
         .await;
-    // After five failures in a row a channel is not used for a while, so a success follows each of them.
+    // After five failures in a row a channel has a cooldown, so a success follows each failure.
     let run_failure = async |case: &Case| {
         let is_answered = case.run(&client).await;
         let (format, _, _, _) = case.cell;
@@ -327,7 +328,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
     };
     let ends = join_all((0..CHANNELS.len()).map(of_channel)).await;
     let unanswered: Vec<usize> = ends.into_iter().flatten().flatten().collect();
-    // Of those that a provider has got: a client that leaves on a busy machine may do so before.
+    // Only cases whose request reached a provider: on a busy machine a client may disconnect before that.
     let sent: Vec<String> = fakes.iter().flat_map(names_of_cases).collect();
     until_true("every chat to end", async || {
         let ended = "SELECT request_id FROM chats WHERE outcome IS NOT NULL";
@@ -344,7 +345,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
             "{:?} {} after {}",
             case.cell, CHANNELS[case.channel].name, case.cut
         );
-        // Who got an error and no output pays nothing, whatever the provider bills.
+        // A client that got an error and no output pays nothing, whatever the provider bills.
         let billed = match unanswered.contains(&case.number) {
             true => 0,
             false => billed,
@@ -375,8 +376,8 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
     }
 }
 
-/// The table with the cells alike of which each run finds one or the other: how much a silent provider is taken to have generated depends on
-/// when the machine noticed that its client left, and if it left before a provider had the request, nothing is billed and nothing paid.
+/// The table with one value in those cells that differ between runs: the tokens that a silent provider is assumed to have generated depend on when
+/// the machine noticed the client's disconnect, and if the client left before a provider had the request, nothing is billed and nothing charged.
 fn without_chance(table: &str) -> String {
     let by_chance = "left by the client, the provider silent";
     let lines = table.lines().map(|line| match line.contains(by_chance) {

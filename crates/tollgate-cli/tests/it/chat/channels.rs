@@ -1,4 +1,4 @@
-//! Which channel and key a chat goes to, what gets a cooldown after which failure, and what happens when no channel is left.
+//! Which channel and key serve a chat, which failure puts what into cooldown, and what happens when no channel is left.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ on_sqlite!(
 
 const MODEL: &str = "gpt-4o";
 
-/// A gateway before two fakes of OpenAI, `a` and `b`.
+/// A gateway with channels to two fakes of OpenAI, `a` and `b`.
 struct TwoChannels {
     gateway: TestGateway,
     client: Client,
@@ -50,7 +50,7 @@ impl TwoChannels {
         }
     }
 
-    /// How many requests each got since the last call.
+    /// How many requests each fake got since the last call.
     fn counts(&self) -> (usize, usize) {
         let counts = (self.a.requests().len(), self.b.requests().len());
         self.a.clear();
@@ -58,7 +58,7 @@ impl TwoChannels {
         counts
     }
 
-    /// So many chats succeed, and the fakes got so many requests.
+    /// Checks that this number of chats succeed, and that each fake got its number of requests.
     async fn check(&self, chats: usize, counts: (usize, usize), what: &str) {
         for _ in 0..chats {
             assert_eq!(chat(&self.client, MODEL).await, 200, "{what}");
@@ -67,7 +67,7 @@ impl TwoChannels {
     }
 }
 
-/// One complete reply; its status.
+/// Sends a chat that is not streamed; returns the status.
 async fn chat(client: &Client, model: &str) -> u16 {
     let request = ChatRequest::of_text(Format::Chat, model, false, "hi");
     let path = Format::Chat.vendor_path(model, false);
@@ -112,7 +112,7 @@ async fn keys_take_turns_and_have_separate_cooldowns(backend: Backend) {
 }
 
 async fn failures_cause_cooldowns(backend: Backend) {
-    // Whether other models of the channel are not used either.
+    // Whether the cooldown also covers other models of the channel.
     for (scenario, applies_to_channel) in [
         ("rate-limited=600", true),
         ("quota-exhausted", true),
@@ -177,7 +177,7 @@ async fn failover_ends_with_the_first_byte(backend: Backend) {
 }
 
 async fn connections_have_a_timeout(backend: Backend) {
-    // Accepts connections without a TLS handshake: without a timeout of its own this would last as long as the first byte may.
+    // This listener accepts connections without a TLS handshake: without a separate timeout the gateway would wait as long as for a first byte.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}/v1", silent.local_addr().unwrap());
     let b = fake(Provider::OpenAi).await;
@@ -229,7 +229,7 @@ async fn errors_without_another_channel(backend: Backend) {
             assert!((590..=601).contains(&seconds), "{seconds}");
             assert_eq!(chat(&client, MODEL).await, 429);
             assert_eq!(upstream.requests().len(), requests, "a cooldown");
-            // For the user whose request failed; for all when that of another user fails too.
+            // The cooldown covers the user whose request failed; it covers all users after another user's request fails too.
             for (tried, seen) in [(1, "not for another user"), (1, "now for all")] {
                 let other = gateway.unlimited_client().await;
                 assert_eq!(chat(&other, MODEL).await, 429);
@@ -242,7 +242,7 @@ async fn errors_without_another_channel(backend: Backend) {
 
 async fn a_full_channel_is_skipped(backend: Backend) {
     let limit = "max_concurrency = 1\n";
-    // A provider that hangs is waited for when its client has left, too.
+    // The gateway also waits for a provider that hangs after the client has disconnected.
     let second = format!("{limit}priority = 1\n[time_limits]\nchat_first_byte_s = 10");
     let two = TwoChannels::start(backend, limit, &second).await;
     for fake in [&two.a, &two.b] {

@@ -1,4 +1,4 @@
-//! What chats cost: to the billionth, whatever the upstream reports, and never more than there is.
+//! What chats cost: exact to the billionth, whatever the upstream reports, and never more than the balance.
 
 use futures_util::future::join_all;
 use tollgate_fakes::{Provider, Scenario, Tokens, tokens};
@@ -40,7 +40,7 @@ pub(super) fn prices(models: &[&str]) -> String {
     models.iter().map(one).collect()
 }
 
-/// In billionths.
+/// The cost of these tokens, in billionths.
 pub(super) fn cost(tokens: Tokens, wrote: bool) -> u64 {
     let written = if wrote { tokens.written } else { 0 };
     (tokens.input - tokens.cached - written) * INPUT
@@ -121,10 +121,10 @@ async fn a_hold_is_visible_while_it_lasts(backend: Backend) {
 
 async fn concurrent_chats_never_overdraw(backend: Backend) {
     let all = AllProviders::start(backend, &prices(&all_models())).await;
-    // Enough for some of them.
+    // The balance is enough for some of the chats.
     let client = all.gateway.funded_client("6").await;
     let models = all_models();
-    // Whether there was money for it.
+    // Sends a chat; returns whether the balance covered it.
     let chat = async |number: usize| {
         let format = Format::ALL[number % 4];
         let stream = number.is_multiple_of(3);
@@ -145,7 +145,7 @@ async fn concurrent_chats_never_overdraw(backend: Backend) {
     assert_eq!(billionths(left) + billionths(used), 6_000_000_000);
     let rows = chat_records(&all.gateway, "outcome").await;
     assert_eq!(rows.len(), paid, "rejections are not recorded");
-    // One after the other until nothing is left for another.
+    // Sends chats one after the other until the balance is too small for another.
     let mut last = 0;
     while chat(last).await {
         last += 1;
@@ -181,7 +181,7 @@ async fn chats_without_money_are_rejected_first(backend: Backend) {
     all.gateway.close().await;
 }
 
-/// What the upstream reports is used if it is possible. Else the gateway counts, and marks the charge as an estimate.
+/// If the token counts that the upstream reports are possible, they are used. Otherwise the gateway counts, and marks the charge as an estimate.
 async fn missing_and_negative_token_counts_are_estimated(backend: Backend) {
     let all = AllProviders::start(backend, &prices(&all_models())).await;
     let client = all.gateway.funded_client("1000").await;

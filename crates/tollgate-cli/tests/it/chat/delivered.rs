@@ -1,4 +1,4 @@
-//! What is delivered is charged: to clients that leave, for counts that cannot be true, and beyond what was held.
+//! What is delivered is charged: to clients that disconnect, with counts that cannot be true, and beyond the hold.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ on_both!(
     hidden_reasoning_is_charged_when_the_provider_breaks_off,
 );
 
-/// A fake that waits before each event, and a gateway in front of it.
+/// A fake that waits before each event, and a gateway with a channel to it.
 async fn slow(backend: Backend, provider: Provider, model: &str, ms: u64) -> (Fake, TestGateway) {
     let options = Options {
         delay: Duration::from_millis(ms),
@@ -34,7 +34,7 @@ async fn slow(backend: Backend, provider: Provider, model: &str, ms: u64) -> (Fa
     (fake, gate)
 }
 
-/// Numbers and texts of the record number `at`, once it is there.
+/// Numbers and texts of the record with index `at`, once it exists.
 async fn record(gate: &TestGateway, at: usize, columns: &str) -> Vec<String> {
     until("the record", async || {
         let rows = chat_records(gate, &format!("outcome, {columns}")).await;
@@ -82,7 +82,7 @@ async fn a_client_that_leaves_before_any_content_pays_for_the_prompt(backend: Ba
     gate.close().await;
 }
 
-/// Leaves after the last piece of text, and after the event before the last; in every format, on every way.
+/// The client disconnects after the event before the last, and after fewer events; in every format, through every channel.
 async fn a_stream_cut_just_before_its_end_costs_what_it_costs_whole(backend: Backend) {
     let site = AllProviders::start(backend, &prices(&all_models())).await;
     let client = site.gateway.funded_client("1000").await;
@@ -99,7 +99,7 @@ async fn a_stream_cut_just_before_its_end_costs_what_it_costs_whole(backend: Bac
                 assert_eq!(complete[0], "done", "{name}");
                 count += 1;
                 while events > 1 {
-                    // The event before the last; then half of what is left.
+                    // First, all events but the last; then, in each round, about half of the events of the round before.
                     events = if events > 4 { events - 1 } else { 1 };
                     let mut stream = client.open(&path, &talk.body).await;
                     for _ in 0..events {
@@ -149,7 +149,7 @@ async fn hidden_reasoning_is_charged_to_a_client_that_leaves(backend: Backend) {
         assert_eq!(row[0], 0, "the upstream's count: {row:?}");
         assert_eq!(row[1..], expected, "{wire:?}");
     }
-    // A stream that never ends is dropped once more has come than was held for.
+    // The gateway drops a stream that never ends once the output is more than the hold covers.
     fake.set(Scenario::Endless);
     let talk = ChatRequest::of_text(Format::Chat, "gpt-5", true, text)
         .max_tokens(20)
@@ -200,7 +200,7 @@ async fn the_cap_that_is_held_for_is_sent(backend: Backend) {
     for (client, has_cap) in [(&limited, true), (&free, false)] {
         for (fake, way) in site.fakes.iter().zip(CHANNELS) {
             let plain = Format::ALL.into_iter().map(|wire| (wire, false));
-            // An effort makes the limit that the writer of the format would set larger.
+            // With an effort, the limit that the gateway sets for this format would be larger.
             for (wire, has_effort) in plain.chain([(Format::Messages, true)]) {
                 fake.clear();
                 let model = way.models[0].0;

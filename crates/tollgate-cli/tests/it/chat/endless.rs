@@ -1,4 +1,4 @@
-//! Answers that do not end or are far too large, and URLs that a server on a private network must not get.
+//! Responses that do not end or are far too large, and URLs that a server on a private network must not get.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ on_sqlite!(
 );
 
 const MAX_TOKENS: u64 = 20;
-/// One event that is far larger than the answers of all models that are tested.
+/// One event that is far larger than the responses of all models that are tested.
 const HUGE: Scenario = Scenario::HugeEvent { bytes: 200_000 };
 
-/// A gateway with these `limits` in front of a fake of each API that waits before each event.
+/// A gateway with these `limits`, and a fake of each API that waits before each event.
 async fn all_fakes(
     backend: Backend,
     limits: &str,
@@ -53,14 +53,14 @@ async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
     let mut chats = 0;
     for (number, (fake, one)) in fakes.iter().zip(CHANNELS).enumerate() {
         let (model, _) = one.models[usize::from(one.name == "openai-responses")];
-        // Its own format, and one that it is translated to.
+        // The fake's own format, and one that the gateway translates.
         for format in [Format::ALL[number], Format::ALL[(number + 1) % 4]] {
             for (scenario, outcome) in [
                 (Scenario::Pings, "TimedOut"),
                 (Scenario::Endless, "TooLarge"),
                 (HUGE, "TooLarge"),
             ] {
-                // With reasoning, two megabytes of text may come: too many pieces for a test.
+                // With reasoning, the gateway accepts two megabytes of text: too many pieces for a test.
                 if scenario != Scenario::Pings && number > 0 {
                     continue;
                 }
@@ -129,7 +129,7 @@ async fn a_private_server_gets_no_urls(backend: Backend) {
         assert!(fake.requests().is_empty(), "{model}");
     }
     gateway.close().await;
-    // The operator knows that this server checks them.
+    // With `fetch_urls = false` the operator states that this server checks URLs.
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let more = "apis = [\"chat-completions\"]\nfetch_urls = false";
     let config = channel("own", Provider::OpenAi, &fake, more);

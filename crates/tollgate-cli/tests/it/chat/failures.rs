@@ -1,5 +1,5 @@
-//! Upstreams that fail in every way: never an end that looks like a success, an error in the client's own format, and a
-//! charge for what was delivered alone.
+//! Upstreams that fail in every way: no failure looks like a success, the client gets an error in its own format, and only what was delivered is
+//! charged.
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ on_sqlite!(
     odd_but_valid_responses,
 );
 
-/// Scenarios that are tried side by side: most of the time they wait.
+/// The number of scenarios that run side by side: most of the time they wait.
 const AT_ONCE: usize = 3;
 
 async fn upstream_errors(backend: Backend) {
@@ -48,7 +48,7 @@ async fn odd_but_valid_responses(backend: Backend) {
     check_all(backend, scenarios).await;
 }
 
-/// What a client has to see.
+/// What a client must see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// A successful reply.
@@ -59,7 +59,7 @@ enum Outcome {
     Error(u16),
     /// A stream that starts, and ends in an error.
     Cut,
-    /// Either of the last two, as the cut falls.
+    /// A stream that ends in an error, or an error instead of a reply: this depends on where the stream is cut.
     CutOrError,
     /// Anything that is well-formed.
     Any,
@@ -72,9 +72,9 @@ impl Outcome {
             Hang => Self::Error(504),
             Stall { .. } if !stream => Self::Error(504),
             NoEnd | ErrorEvent if stream => Self::Cut,
-            // Invalid text may be made valid; it may not reach the client as it is.
+            // The gateway may correct invalid text; it must not send it to the client unchanged.
             InvalidUtf8 if stream => Self::Any,
-            // Gemini reports a quota and a rate alike.
+            // Gemini reports an exhausted quota and a rate limit with the same error.
             QuotaExhausted => Self::CutOrError,
             TruncatedJson | Stall { .. } | ResetMidBody { .. } if stream => Self::CutOrError,
             Blocked | ContentFilter | Refusal => Self::SuccessOr400,
@@ -93,7 +93,7 @@ impl Outcome {
     }
 }
 
-/// Each scenario on a gateway of its own: what an upstream does has consequences.
+/// Runs each scenario on a separate gateway, because an upstream's failures cause cooldowns.
 async fn check_all(backend: Backend, scenarios: &str) {
     let checks = scenarios.split(' ').map(async |scenario| {
         check_scenario(backend, &scenario.parse().unwrap()).await;
@@ -122,7 +122,7 @@ async fn check_scenario(backend: Backend, scenario: &Scenario) {
         eprintln!("{scenario:?} {} {exchange:?}", exchange.id);
         let (seen, has_text) = exchange.seen();
         let Some(row) = rows.iter().find(|row| row[4] == exchange.id) else {
-            // The channel has a cooldown, no upstream was called, and there is nothing to record.
+            // The channel is in cooldown, no upstream was called, and nothing is recorded.
             assert_eq!(seen, Outcome::Error(429));
             continue;
         };
@@ -143,7 +143,7 @@ async fn check_scenario(backend: Backend, scenario: &Scenario) {
     gateway.close().await;
 }
 
-/// One request, and what came of it.
+/// One request and its result.
 #[derive(Debug)]
 struct Exchange {
     id: String,
@@ -183,7 +183,7 @@ async fn chat(client: &Client, channel: usize, format: Format, stream: bool) -> 
 }
 
 impl Exchange {
-    /// What the client saw, and whether any text came.
+    /// What the client saw, and whether it got any text.
     fn seen(&self) -> (Outcome, bool) {
         let json = || serde_json::from_str::<Value>(&self.body).unwrap();
         if self.status != 200 {
@@ -212,7 +212,7 @@ impl Exchange {
     }
 }
 
-/// Checks the record of a chat: outcome, settled, estimated, attempts.
+/// Checks the columns of a chat's record: outcome, settled, estimated, attempts.
 #[track_caller]
 fn check_record(row: &[String], seen: Outcome, has_text: bool) {
     let settled = row[1].parse::<i64>().unwrap_or(0);
@@ -220,7 +220,7 @@ fn check_record(row: &[String], seen: Outcome, has_text: bool) {
     let attempts = attempts.len();
     let is_right = match seen {
         Outcome::Success => row[0] == "done" && attempts == 0,
-        // One that broke in its first packet, before anything of it was sent on, may have been tried again.
+        // A stream that broke in its first packet, before the gateway sent any of it on, may have been retried.
         Outcome::Cut => {
             let charged = (settled > 0) == has_text && (row[2] == "1") == has_text;
             row[0] == "cut" && charged && (1..=2).contains(&attempts)

@@ -7,7 +7,7 @@ use crate::harness::*;
 
 on_sqlite!(a_model_that_cannot_be_forced_rejects_a_forced_tool);
 
-/// A path, the request's tools and text, the settings that force a call, those that leave it to the model, the field.
+/// A path, the request's tools and text, the settings that force a call, the settings that let the model choose, and the field's name.
 fn requests() -> [(&'static str, Value, Value, Value, &'static str); 4] {
     let schema = json!({ "type": "object", "properties": {} });
     let function = json!({ "name": "f", "parameters": schema });
@@ -56,7 +56,7 @@ async fn a_model_that_cannot_be_forced_rejects_a_forced_tool(backend: Backend) {
     );
     let other =
         "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\npriority = 9\nmodels = [\"gpt-5\"]\n";
-    // Where the next channel can force a call, it answers; else the field is named. A free choice passes.
+    // If the next channel can force a call, it serves the request; otherwise the error names the field. A free choice is accepted.
     for (config, forced_status) in [(upstream.clone(), 400), (format!("{upstream}{other}"), 200)] {
         let (gateway, client) = TestGateway::with_config(backend, &config).await;
         for (path, body, forced, free, field) in requests() {

@@ -1,4 +1,4 @@
-//! The four chat formats as their clients see them: paths, streams put together, and what a reply says.
+//! The four chat formats as their clients see them: paths, streams joined to a complete reply, and the contents of a reply.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,15 +18,15 @@ pub(super) enum Format {
 
 use Format::{Chat, Generate, Messages, Responses};
 
-/// What a reply says, whatever its format.
+/// The contents of a reply in any format.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ChatReply {
     pub(super) text: String,
     pub(super) thought: String,
     pub(super) calls: Vec<ToolCall>,
-    /// The reason, in the format's own word.
+    /// The finish reason, as the format spells it.
     pub(super) end: String,
-    /// Input (all of it), cached, output (all of it), reasoning.
+    /// Tokens: input (all of it), cached, output (all of it), reasoning.
     pub(super) usage: [u64; 4],
     /// The model's turn, as a client of the format sends it back.
     pub(super) turn: Vec<Value>,
@@ -43,18 +43,18 @@ pub(super) struct ToolCall {
 impl Format {
     pub(super) const ALL: [Self; 4] = [Chat, Responses, Messages, Generate];
 
-    /// Its name in tables.
+    /// The format's name in tables.
     pub(super) fn name(self) -> &'static str {
         ["chat", "responses", "messages", "generate"][self as usize]
     }
 
-    /// Every format, complete and streamed.
+    /// Every format, each complete and streamed.
     pub(super) fn all_and_streamed() -> impl Iterator<Item = (Self, bool)> {
         let both = |format| [(format, false), (format, true)];
         Self::ALL.into_iter().flat_map(both)
     }
 
-    /// Both paths.
+    /// The enveloped path and the vendor's path.
     pub(super) fn paths(self, model: &str, stream: bool) -> [String; 2] {
         [
             self.enveloped_path(model, stream),
@@ -83,7 +83,7 @@ impl Format {
         }
     }
 
-    /// The message of an error in this format, which must be of this status.
+    /// Checks that an error in this format has this status; returns its message.
     #[track_caller]
     pub(super) fn error(self, status: u16, body: &Value) -> String {
         let error = &body["error"];
@@ -128,7 +128,7 @@ impl Format {
         Ok(self.parse(&self.join(&events)))
     }
 
-    /// What a complete reply without an envelope says.
+    /// The contents of a complete reply without an envelope.
     pub(super) fn parse(self, reply: &Value) -> ChatReply {
         match self {
             Chat => parse_chat(reply),
@@ -138,7 +138,7 @@ impl Format {
         }
     }
 
-    /// A stream that ends well, put together to the complete reply.
+    /// Joins the events of a stream that ends successfully to the complete reply.
     pub(super) fn join(self, events: &[Event]) -> Value {
         match self {
             Chat => join_chat(events),
@@ -165,7 +165,7 @@ impl Format {
         }
     }
 
-    /// Whether an event is the format's error; its message.
+    /// The message, if the event is the format's error.
     pub(super) fn error_event(self, event: &Event) -> Option<String> {
         let json = event.json();
         let error = match self {

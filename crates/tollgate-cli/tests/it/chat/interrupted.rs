@@ -1,4 +1,4 @@
-//! Chats that are interrupted: clients that disconnect, servers that die or drain, a database that goes away.
+//! Chats that are interrupted: clients disconnect, servers die or drain, the database becomes unavailable.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const MODEL: &str = "gpt-4o";
 /// A format that needs no translation for the fake, and one that does.
 const FORMATS: [Format; 2] = [Format::Chat, Format::Messages];
 
-/// A slow fake, and the configuration of a gateway in front of it.
+/// A slow fake, and the configuration of a gateway with a channel to it.
 async fn slow(pause_ms: u64) -> (Fake, String) {
     let options = Options {
         delay: Duration::from_millis(pause_ms),
@@ -36,7 +36,7 @@ async fn slow(pause_ms: u64) -> (Fake, String) {
     (fake, config)
 }
 
-/// A stream of which so many pieces of text have come.
+/// Starts a stream and reads this number of pieces of text.
 async fn start_stream(client: &Client, format: Format, pieces: usize) -> Stream {
     let text = "tell me a long story";
     let request = ChatRequest::of_text(format, MODEL, true, text).max_tokens(1000);
@@ -51,7 +51,7 @@ async fn start_stream(client: &Client, format: Format, pieces: usize) -> Stream 
     stream
 }
 
-/// Side by side: the first must not end before the last has begun.
+/// Starts the streams side by side: the first must not end before the last has begun.
 async fn start_streams(client: &Client) -> Vec<(Format, Stream)> {
     join_all(Format::ALL.map(async |format| (format, start_stream(client, format, 1).await))).await
 }
@@ -150,7 +150,7 @@ async fn another_node_releases_the_holds_of_a_dead_one(backend: Backend) {
     first.close().await;
 }
 
-/// Nothing looks like a successful end that was not charged.
+/// No stream ends like a success unless its chat was charged.
 async fn without_the_database_there_is_no_end(_: Backend) {
     let Some(mut postgres) = PostgresServer::start_new().await else {
         return;

@@ -1,4 +1,4 @@
-//! Streams put together to the complete reply, with the order of their events checked.
+//! Joins streams to the complete reply, and checks the order of their events.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What two gateways on one database and one Redis know together about chats: cooldowns, reasoning, stored responses.
+//! What two gateways on one database and one Redis share about chats: cooldowns, reasoning, stored responses.
 
 use serde_json::json;
 use tollgate_fakes::{Fake, Provider, Scenario};
@@ -32,7 +32,7 @@ struct TwoNodes {
 }
 
 impl TwoNodes {
-    /// `None` if there is no Redis to be had.
+    /// `None` if no Redis is available.
     async fn start(config: &str) -> Option<Self> {
         let redis = RedisServer::start_new().await?;
         let node = || {
@@ -56,14 +56,14 @@ impl TwoNodes {
         })
     }
 
-    /// Another user, at both.
+    /// Another user's clients at both nodes.
     async fn other_user(&self) -> (Client, Client) {
         let at_a = self.a.unlimited_client().await;
         let at_b = same_client(&self.b, &at_a);
         (at_a, at_b)
     }
 
-    /// What the node says of its channel.
+    /// How many cooldowns the node reports for its channel.
     async fn cooldowns(&self, gateway: &TestGateway) -> usize {
         let owner = gateway.client(Some(OWNER.to_owned()), String::new());
         let health = owner.get_json("/admin/v1/channels/only/health").await;
@@ -92,7 +92,7 @@ async fn chat(client: &Client) -> u16 {
     client.post(&path, &request.body).await.status
 }
 
-/// How many requests came since the last call.
+/// How many requests the fake got since the last call.
 fn count(upstream: &Fake) -> usize {
     let count = upstream.requests().len();
     upstream.clear();
@@ -114,7 +114,7 @@ async fn a_cooldown_holds_on_other_nodes(_: Backend) {
             .count()
     };
     upstream.set("key-refused=up-2".parse().unwrap());
-    // The other key answers, so the key was at fault: the cooldown holds for all users.
+    // The request succeeds with the other key, so the failure was the first key's: the cooldown covers all users.
     while uses() == 0 {
         assert_eq!(chat(&nodes.at_a).await, 200);
     }
@@ -126,7 +126,7 @@ async fn a_cooldown_holds_on_other_nodes(_: Backend) {
         }
     }
     assert_eq!(uses(), 1);
-    // A node that starts later knows it too.
+    // A node that starts later has the cooldown too.
     let setup = Setup::new(Backend::Postgres)
         .config(&config)
         .admin_key(OWNER);
@@ -150,7 +150,7 @@ async fn a_cooldown_of_one_user_needs_evidence_on_other_nodes(_: Backend) {
     assert_eq!(count(&upstream), 1);
     assert_eq!(chat(&nodes.at_b).await, 429);
     assert_eq!(count(&upstream), 0, "the same user's");
-    // Whose requests do not fail is not kept from the channel; whose do, is the evidence for all, on both nodes.
+    // A user whose requests do not fail may use the channel; if a second user's request fails too, both nodes put the channel into cooldown for all.
     let (_, second) = nodes.other_user().await;
     let received = "tollgate_redis_messages_total{direction=\"received\"}";
     let before = nodes.a.metric(received).await;
@@ -172,7 +172,7 @@ async fn a_cooldown_ends_on_all_nodes(_: Backend) {
     let Some(nodes) = TwoNodes::start(&config).await else {
         return;
     };
-    // A success although the key cools down: the provider had not asked for the pause, and there is no other key.
+    // A success although the key is in cooldown: the provider had not requested the pause, and there is no other key.
     upstream.set("key-refused".parse().unwrap());
     assert_eq!(chat(&nodes.at_a).await, 502);
     nodes.wait_for_cooldowns(&nodes.b, 1).await;
@@ -223,7 +223,7 @@ async fn reasoning_is_known_on_other_nodes(_: Backend) {
         let ttl = nodes.redis.query::<i64>(&["TTL", &names[0]]).await.unwrap();
         assert!((86_000..=86_400).contains(&ttl), "{ttl}");
         gemini.clear();
-        // The provider gets its own signature back from the other node.
+        // The other node sends the provider the provider's own signature.
         let request = request.turn(&reply).results(&reply.calls, "rain");
         let reply = path.send(&nodes.at_b, model, stream, &request.body).await;
         assert_eq!(reply.unwrap().text, "echo: rain");
@@ -261,7 +261,7 @@ async fn a_stored_response_goes_on_from_other_nodes(_: Backend) {
                 .is_empty()
         };
         until_true("its home to be written", written).await;
-        // The other node has not seen it. Another user's is none there either.
+        // The other node has not seen this response. Another user cannot continue it there either.
         let (_, stranger) = nodes.other_user().await;
         let body = json!({ "model": MODEL, "input": "x", "previous_response_id": id });
         stranger.post(path, &body).await.expect(404);

@@ -1,5 +1,5 @@
-//! Chats over real HTTP: the four formats against the sandbox and against fakes of the three vendors, which reject what the
-//! real ones reject.
+//! Chats over real HTTP: the four formats against the sandbox and against fakes of the three vendors, which reject the same requests as the real
+//! ones.
 
 mod format;
 mod join;

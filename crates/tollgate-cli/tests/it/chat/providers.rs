@@ -8,9 +8,9 @@ use crate::harness::*;
 pub(super) struct Channel {
     pub(super) name: &'static str,
     pub(super) provider: Provider,
-    /// The models' names of the gateway and of the provider.
+    /// For each model, the gateway's name and the provider's.
     pub(super) models: &'static [(&'static str, &'static str)],
-    /// More lines of the channel.
+    /// Additional lines of the channel's configuration.
     pub(super) more: &'static str,
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn fake(provider: Provider) -> Fake {
     start(provider, Options::default()).await.unwrap()
 }
 
-/// The configuration of a channel. `more` are more of its lines.
+/// The configuration of a channel, with the additional lines `more`.
 pub(super) fn channel(name: &str, provider: Provider, fake: &Fake, more: &str) -> String {
     let (kind, url) = (provider.name(), fake.base_url());
     let key = match more.contains("api_keys") {
@@ -80,14 +80,14 @@ pub(super) fn channel(name: &str, provider: Provider, fake: &Fake, more: &str) -
 }
 
 impl AllProviders {
-    /// Every one of [`CHANNELS`], and `config`.
+    /// Starts a gateway with all of [`CHANNELS`] and `config`.
     pub(super) async fn start(backend: Backend, config: &str) -> Self {
         let (text, fakes) = Self::start_fakes(config, Options::default()).await;
         let gateway = Setup::new(backend).config(&text).start().await;
         Self { gateway, fakes }
     }
 
-    /// The fakes with these options, and `config` with the channels to them.
+    /// Starts the fakes with these options; returns `config` with the channels to them.
     pub(super) async fn start_fakes(config: &str, options: Options) -> (String, Vec<Fake>) {
         let (mut text, mut fakes) = (config.to_owned(), Vec::new());
         for one in CHANNELS {

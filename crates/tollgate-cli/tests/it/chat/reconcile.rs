@@ -1,4 +1,4 @@
-//! `tollgate reconcile`: the gateway's tokens beside the provider's.
+//! `tollgate reconcile` compares the gateway's tokens with the provider's.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
         chat(&client, model, false).await;
         chat(&client, model, true).await;
     }
-    // Two days are two pages of the usage API.
+    // The usage API returns two days in two pages.
     let day = |days: i64| {
         let time = Timestamp::now() + SignedDuration::from_hours(24 * days);
         time.strftime("%Y-%m-%d").to_string()
@@ -76,7 +76,7 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
         (&json!(2), &Value::Null),
         "{row}"
     );
-    // A count that the provider did not send with the response.
+    // The provider did not send token counts with this response.
     fakes[0].queue(Scenario::NoUsage);
     chat(&client, "gpt-4o", false).await;
     let row = reconcile("openai-chat").await;

@@ -1,4 +1,4 @@
-//! Requests that are rejected: each rule of each format, in the format's own words, on the enveloped paths and the vendors'.
+//! Requests that are rejected: each rule of each format, with the format's own errors, on the enveloped paths and the vendors'.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ async fn bodies_are_rejected(backend: Backend) {
             let odd = "Application/JSON; charset=utf-8";
             let reply = client.post_bytes(&path, odd, valid.as_bytes());
             reply.await.expect(200);
-            // One byte over the limit: the response comes before the body.
+            // One byte over the limit: the gateway responds before it has the body.
             let mut raw = gateway.raw().await;
             let head = client.raw_head(&path, "Content-Type: application/json\r\nContent-Length: 67108865\r\nExpect: 100-continue\r\n");
             raw.write(head.as_bytes()).await;
@@ -109,11 +109,11 @@ async fn limits_reject_with_429(backend: Backend) {
 
         let single = gateway.key("busy", &["--max-concurrency", "1"]).await;
         let long = ChatRequest::of_text(format, MODEL, true, "[[sandbox:words=1000000]]")
-            // More than the buffers of a connection hold.
+            // More tokens than the buffers of a connection hold.
             .max_tokens(100_000);
         let mut first = single.open(&path, &long.body).await;
         assert_eq!(first.status, 200);
-        // Nobody reads on: it stays in flight.
+        // The client reads no further events, so the request stays in flight.
         assert!(first.event().await.is_some());
         check_429(format, &single.post(&path, &request.body).await);
         drop(first);

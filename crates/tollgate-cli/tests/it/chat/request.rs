@@ -9,7 +9,7 @@ use super::format::{ChatReply, ToolCall};
 
 /// An image of one pixel: a PNG.
 pub(super) const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-/// The tool that [`ChatRequest::tools`] offers beside another.
+/// One of the two tools of [`ChatRequest::tools`].
 pub(super) const TOOL: &str = "get_weather";
 
 static FRAGMENTS: LazyLock<Value> = LazyLock::new(|| {
@@ -17,7 +17,7 @@ static FRAGMENTS: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_str(text).unwrap()
 });
 
-/// A request in the making.
+/// A request that is being built.
 #[derive(Clone)]
 pub(super) struct ChatRequest {
     format: Format,
@@ -25,7 +25,7 @@ pub(super) struct ChatRequest {
 }
 
 impl ChatRequest {
-    /// One without turns.
+    /// A request without turns.
     pub(super) fn new(format: Format, model: &str, stream: bool) -> Self {
         let body = json!({});
         let mut request = Self { format, body }.with("empty", Value::Null);
@@ -41,7 +41,7 @@ impl ChatRequest {
         request
     }
 
-    /// One with one user turn.
+    /// A request with one user turn.
     pub(super) fn of_text(format: Format, model: &str, stream: bool, text: &str) -> Self {
         Self::new(format, model, stream).user(text)
     }
@@ -81,7 +81,7 @@ impl ChatRequest {
         self
     }
 
-    /// The results of tools, one turn for all of them.
+    /// Adds the results of tools, in one turn for all of them.
     pub(super) fn results(mut self, calls: &[ToolCall], text: &str) -> Self {
         let result = |call: &ToolCall| match self.format {
             Chat => json!({"role": "tool", "tool_call_id": call.id, "content": text}),
@@ -107,20 +107,20 @@ impl ChatRequest {
         self
     }
 
-    /// The text `see` and [`PNG`] as data.
+    /// Adds the text `see`, and [`PNG`] as data.
     pub(super) fn image(self) -> Self {
         self.with("image_bytes", PNG)
     }
 
-    /// The text `see` and the image at that address.
+    /// Adds the text `see`, and the image at that URL.
     pub(super) fn image_url(self, url: &str) -> Self {
         self.with("image_url", url)
     }
 
-    /// Two tools.
+    /// Adds two tools.
     pub(super) fn tools(self) -> Self {
         let mut both = self.with("tool", TOOL).with("tool", "other");
-        // In this format all of them are declared in one place.
+        // This format declares all tools in one list.
         if both.format == Generate {
             let second = both.body["tools"][1]["functionDeclarations"][0].clone();
             both.body["tools"] = json!([both.body["tools"][0]]);
@@ -130,29 +130,29 @@ impl ChatRequest {
         both
     }
 
-    /// [`TOOL`] must be called.
+    /// Forces a call of [`TOOL`].
     pub(super) fn forced(self) -> Self {
         self.with("forced_tool", TOOL)
     }
 
-    /// At most so many tokens.
+    /// Limits the reply to this number of tokens.
     pub(super) fn max_tokens(self, tokens: u64) -> Self {
         self.with("max_tokens", tokens)
     }
 
-    /// A stop sequence, if the format has any.
+    /// Adds a stop sequence, if the format has them.
     pub(super) fn stop(self, text: &str) -> Self {
         self.with("stop", text)
     }
 
-    /// The reply is JSON of a schema.
+    /// Requires a reply in JSON of a schema.
     pub(super) fn schema(self) -> Self {
         let schema = json!({"type": "object", "properties": {"town": {"type": "string"}, "count": {"type": "integer"}},
             "required": ["town", "count"], "additionalProperties": false});
         self.with("schema", schema)
     }
 
-    /// Thinking is on and returned, if the format has a field for it.
+    /// Turns thinking on, and requests it in the reply if the format has a field for that.
     pub(super) fn thinking(self) -> Self {
         self.with("thinking", Value::Null)
     }

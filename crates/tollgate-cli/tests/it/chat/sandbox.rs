@@ -52,11 +52,11 @@ async fn where_the_money_of_chats_is_held_is_counted(backend: Backend) {
     ];
     let expected = match backend {
         Backend::Sqlite => [3.0, 0.0, 0.0],
-        // The first chat of a key does not wait for a grant.
+        // The first chat of a key has a stored hold: it does not wait for a grant.
         Backend::Postgres => [0.0, 2.0, 1.0],
     };
     assert_eq!(held, expected);
-    // Grants are given back when no chat has needed them for some seconds.
+    // A node returns grants that no chat has needed for some seconds.
     until_true("no grant to be left", async || {
         gateway.metric("tollgate_grants").await < 0.5
     })
@@ -75,7 +75,7 @@ async fn every_format_complete_and_streamed(backend: Backend) {
         let ends = ["stop", "completed", "end_turn", "STOP"];
         assert_eq!(reply.end, ends[format as usize], "{format:?}");
         assert!(reply.usage[0] > 0 && reply.usage[2] == 4, "{reply:?}");
-        // The same path in the envelope, and without it for a key that is set so. Streams are never wrapped.
+        // The same path with the envelope, and without it for a key that has it switched off. Streams are never enveloped.
         let path = format.enveloped_path(MODEL, stream);
         if stream {
             for client in [&client, &bare] {
@@ -91,7 +91,7 @@ async fn every_format_complete_and_streamed(backend: Backend) {
         let reply = bare.post(&path, &request.body).await.expect(200).json();
         assert_eq!(format.parse(&reply).text, "one two three", "{format:?}");
     }
-    // The only address that many clients know.
+    // Many clients only support this path.
     let body = request(Format::Chat, false, SAY).body;
     let reply = client.post("/v1/chat/completions", &body).await;
     let reply = Format::Chat.parse(&reply.expect(200).json());
@@ -156,7 +156,7 @@ async fn directives(backend: Backend) {
     let (gateway, client) = TestGateway::with_config(backend, limits).await;
     let all = Format::all_and_streamed();
     join_all(all.map(|(format, stream)| check_directives(&client, format, stream))).await;
-    // These concern the channel, or take a second: one format is enough.
+    // These directives put the channel into cooldown, or take a second: one format is enough.
     let path = Format::Chat.enveloped_path(MODEL, false);
     for (directive, status) in [("hang", 504), ("status=429", 429)] {
         let text = format!("[[sandbox:{directive}]]");
@@ -356,7 +356,7 @@ async fn browsers_are_allowed(backend: Backend) {
             let body = request(format, true, "hi").body;
             let reply = client.open_with(&path, &body, &[origin]).await;
             assert_eq!(reply.headers[allow], "*", "{path}");
-            // Pages may read errors too.
+            // Pages may also read errors.
             let reply = anonymous.post_with(&path, &body, &[origin]).await;
             assert_eq!(reply.expect(401).header(allow), "*", "{path}");
         }
@@ -373,7 +373,7 @@ async fn unknown_paths_and_methods(backend: Backend) {
     ] {
         let body = request(format, false, "hi").body;
         let path = format.vendor_path(MODEL, false);
-        // SDKs whose base URL ends with a slash.
+        // Some SDKs have a base URL that ends with a slash.
         let doubled = path.replacen("/v1", "//v1", 1);
         client.post(&doubled, &body).await.expect(200);
         let reply = client.post(&format!("{base}/embeddings"), &json!({})).await;

@@ -1,4 +1,4 @@
-//! Hosted search where only one API of a channel has it, and ids of models that clients derive.
+//! Hosted search if only one API of a channel has it, and ids of models that clients derive.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ on_sqlite!(
 
 const CHAT: &str = "/openai/v1/chat/completions";
 
-/// A server of both APIs of OpenAI, which says which one was called.
+/// A server of both APIs of OpenAI; its text is the path that was called.
 fn openai(received: &Received) -> (u16, &'static str, String) {
     let text = received.path.clone();
     let message = json!({"role": "assistant", "content": text});
@@ -63,7 +63,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
             assert_eq!(sent[0].body["tools"], json!([{"type": "web_search"}]));
         }
     }
-    // From another format the API is chosen too.
+    // The gateway also chooses the API for a request in another format.
     let messages = json!({"model": "gpt-5", "max_tokens": 99, "messages": [{"role": "user", "content": "news?"}],
         "tools": [{"type": "web_search_20250305", "name": "web_search"}]});
     let reply = client.post("/anthropic/v1/messages", &messages).await;
@@ -74,7 +74,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
         reply.text()
     );
     upstream.take();
-    // A channel without that API: 400 that names the conflict.
+    // If the channel does not have that API, the request gets a 400 that names the conflict.
     let reply = client.post(CHAT, &body("gpt-5-mini", true)).await;
     assert_eq!(reply.status, 400);
     let error = &reply.json()["error"];

@@ -1,4 +1,4 @@
-//! Random requests side by side on small balances: what the providers bill is never more than what was taken, and what is owed.
+//! Random requests side by side on small balances: the providers never bill more than what was charged and what is owed.
 
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};
 use std::time::Duration;
@@ -15,13 +15,13 @@ use crate::harness::*;
 on_both!(requests_side_by_side_deliver_no_more_than_they_pay);
 on_postgres!(requests_at_two_gateways_deliver_no_more_than_they_pay);
 
-/// Repeats a run with its seed, which each run prints.
+/// The environment variable with the seed of a run to repeat; each run prints its seed.
 const SEED_VARIABLE: &str = "TOLLGATE_SPENDERS_SEED";
-/// Requests side by side.
+/// The number of requests, which run side by side.
 const REQUESTS: usize = 150;
-/// The balances of the users, of which most are too small for most requests.
+/// The balances of the users; most balances are too small for most requests.
 const BALANCES: [&str; 5] = ["1", "3", "10", "40", "400"];
-/// What fakes are told of one request in eight.
+/// Directives to the fakes, in one request of eight.
 const FAILURES: [&str; 5] = [
     "reset-mid-body=5",
     "no-end",
@@ -30,7 +30,7 @@ const FAILURES: [&str; 5] = [
     "drip=1",
 ];
 
-/// Numbers that depend on the seed alone.
+/// Numbers that depend only on the seed.
 #[derive(Clone, Copy)]
 struct Choices {
     seed: u64,
@@ -96,7 +96,7 @@ async fn send_random_request(client: &Client, choices: Choices) -> Option<u16> {
     Some(response.status)
 }
 
-/// What the providers bill for all that they were sent, in billionths.
+/// What the providers bill for all requests that they got, in billionths.
 fn billed(fakes: &[Fake]) -> u64 {
     let of_channel = |(fake, channel): (&Fake, &Channel)| {
         let wrote = channel.provider != Provider::Gemini;
@@ -143,7 +143,7 @@ async fn check_spenders(mut gateways: Vec<TestGateway>, fakes: Vec<Fake>) {
                 == 0
     })
     .await;
-    // A gateway that stops settles what is still open.
+    // A gateway that stops settles the chats that are still open.
     for gateway in &mut gateways {
         gateway.terminate().await;
     }

@@ -1,4 +1,4 @@
-//! Which thoughts clients see.
+//! Which thoughts a client gets.
 
 use serde_json::{Value, json};
 use tollgate_fakes::{Options, Provider, start};
@@ -14,13 +14,13 @@ const CHAT: &str = "/openai/v1/chat/completions";
 const RESPONSES: &str = "/openai/v1/responses";
 const MESSAGES: &str = "/anthropic/v1/messages";
 
-/// Whether a complete or streamed response of the sandbox has a thought: no other sentence has this word.
+/// Whether a complete or streamed response of the sandbox has a thought: no other sentence of it has this word.
 fn has_thought(text: &str) -> bool {
     text.contains("The message is") || text.contains("\"message \"")
 }
 
 async fn thoughts_are_hidden_unless_the_client_requests_them(backend: Backend) {
-    // The same sandbox, spoken to in the client's format and in another.
+    // The same sandbox, by the client's format and by another.
     for apis in ["", "apis = [\"chat-completions\"]", "apis = [\"messages\"]"] {
         let config = format!("[[channel]]\nname = \"box\"\nkind = \"sandbox\"\n{apis}\n");
         let (gateway, client) = TestGateway::with_config(backend, &config).await;

@@ -1,4 +1,4 @@
-//! Conversations that Anthropic stores (`thread`), and what a vendor's errors tell programs.
+//! Conversations that Anthropic stores (`thread`), and the machine-readable members of a vendor's errors.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn anthropic(received: &Received) -> Answer {
         );
     }
     let id = format!("msg_{}_{}", received.key, text.len());
-    // What is stored counts as input of the requests that go on.
+    // For a request that continues a thread, the stored turns count as input.
     let input = match received.body["thread"]["type"] == "continue" {
         true => 90_000,
         false => 3,
@@ -172,11 +172,11 @@ async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
             }
         }
     }
-    // An id that is not known goes to any channel: its provider answers whether it knows it.
+    // A request with an unknown id may use any channel: whether the id exists is the provider's response.
     let body = json!({"model": "gpt-4o", "input": "x", "previous_response_id": "resp_unknown"});
     assert_eq!(client.post("/v1/responses", &body).await.status, 200);
     let key = upstream.take()[0].key.clone();
-    // Another user's stored response is none.
+    // A response that another user stored is not found.
     let stranger = gate.unlimited_client().await;
     let body =
         json!({"model": "gpt-4o", "input": "x", "previous_response_id": format!("resp_{key}_1")});
@@ -197,7 +197,7 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
             upstream.url
         )
     };
-    // A channel that cannot store threads comes first.
+    // The first channel cannot store threads.
     let config = format!(
         "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\npriority = -1\nmodels = [\"{MODEL}\"]\n{}{}",
         channel("a", "\"key-a1\", \"key-a2\""),
@@ -226,10 +226,10 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
             assert_eq!(&sent[0].key, key, "turn {turn}");
             assert_eq!(sent[0].body["thread"], body["thread"]);
         }
-        // The vendor's count of what it stores is believed.
+        // The gateway accepts the vendor's token count for the stored turns.
         let log = gate.log();
         assert!(!log.contains("missing or impossible"), "{log}");
-        // A channel that fails, another user and an unknown id: the client is told to begin anew.
+        // If the channel fails, if another user sends the id, and for an unknown id, the error instructs the client to begin a new thread.
         let mut failing = request(MODEL, go_on(&last));
         failing["messages"][0]["content"] = json!("fail");
         let (status, error) = error_of(&client, PATH, &failing).await;
@@ -300,7 +300,7 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
         "contents"
     );
 
-    // In another format the names of fields would be those of no field of the client.
+    // The client has another format than the vendor, so the vendor's field names would match no field of the client.
     let (_, error) = error_of(&client, PATH, &messages("gpt-4o")).await;
     assert_eq!(
         (&error["param"], &error["details"]),

@@ -1,5 +1,5 @@
-//! Every client format with every API of a provider, complete and streamed. The fakes reject what the real ones reject, so
-//! a reply proves that the request was valid.
+//! Every client format with every API of a provider, complete and streamed. The fakes reject what the real providers reject, so a reply proves that
+//! the request was valid.
 
 use axum::Router;
 use axum::routing::get;
@@ -23,7 +23,7 @@ on_sqlite!(
     a_forced_tool_is_checked_before_translation,
 );
 
-/// One client format and one model, complete or streamed.
+/// One client format and one model, either complete or streamed.
 struct Case<'a> {
     client: &'a Client,
     fake: &'a Fake,
@@ -33,7 +33,7 @@ struct Case<'a> {
     stream: bool,
 }
 
-/// Runs a test for every client format, model and manner.
+/// Runs a test for every client format and model, complete and streamed.
 async fn for_each(backend: Backend, config: &str, test: impl AsyncFn(&Case<'_>)) {
     let AllProviders { gateway, fakes } = AllProviders::start(backend, config).await;
     let client = &gateway.unlimited_client().await;
@@ -74,7 +74,7 @@ impl Case<'_> {
         })
     }
 
-    /// The reason of the end in the client's format.
+    /// The finish reason in the client's format.
     fn end(&self, ends: [&'static str; 4]) -> &'static str {
         ends[self.format as usize]
     }
@@ -146,7 +146,7 @@ async fn images(backend: Backend) {
     let config = "media.allow_private_urls = [\"127.0.0.0/8\"]\n";
     for_each(backend, config, async |case| {
         assert_eq!(case.send(&case.request().image()).await.text, expected);
-        // The address is sent on, or what is there.
+        // The gateway sends either the URL or the image that it fetched from there.
         let text = case.send(&case.request().image_url(&url)).await.text;
         assert!(text == expected || text.contains(&url), "{text}");
     })
@@ -184,8 +184,8 @@ async fn token_limits_stop_sequences_and_schemas(backend: Backend) {
     .await;
 }
 
-/// The signatures of thinking come back to the vendor, also through formats that have no field for them: without them
-/// these fakes reject the request.
+/// The vendor gets the signatures of its thinking back, also through formats that have no field for them: without them these fakes reject the
+/// request.
 async fn thinking_with_tools(backend: Backend) {
     for_each(backend, "", async |case| {
         if case.upstream == "gpt-4o" {
@@ -224,7 +224,7 @@ async fn dropped_fields_are_reported(backend: Backend) {
     let dropped = reply.header("x-tollgate-dropped");
     let both = dropped.contains("frequency_penalty") && dropped.contains("seed");
     assert!(both, "{dropped}");
-    // The chat's record names the same.
+    // The chat's record names the same fields.
     let stored = gateway.query("SELECT dropped FROM chats").await;
     let stored: Vec<String> = serde_json::from_str(&stored[0][0]).unwrap();
     assert_eq!(stored.join(", "), dropped);
@@ -233,10 +233,10 @@ async fn dropped_fields_are_reported(backend: Backend) {
     let message = Format::Chat.error(400, &reply.json());
     let names = ["`frequency_penalty`", "`seed`"];
     assert!(names.iter().any(|name| message.contains(name)), "{message}");
-    // Nothing is dropped if nothing has to be.
+    // If no field has to be dropped, none is.
     let reply = client.post_with(&path, &plain, &strict).await.expect(200);
     assert_eq!(reply.header("x-tollgate-dropped"), "");
-    // What would change the reply is rejected in any case, with the name of its field.
+    // A field that would change the reply is always rejected, with its name.
     body["n"] = 2.into();
     let reply = client.post(&path, &body).await.expect(400);
     assert_eq!(reply.json()["error"]["param"], "n", "{}", reply.text());

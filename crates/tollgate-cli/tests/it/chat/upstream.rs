@@ -1,4 +1,4 @@
-//! An upstream whose answers the test gives, and which remembers what it was sent.
+//! An upstream whose responses the test defines, and which records the requests that it gets.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A request as it came: its path, the key in `x-api-key` or `authorization`, and its body.
+/// A received request: its path, the key in `x-api-key` or `authorization`, and its body.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
     pub(super) path: String,
@@ -23,7 +23,7 @@ pub(super) struct Received {
     pub(super) betas: Vec<String>,
 }
 
-/// Status, content type and body of an answer.
+/// Status, content type and body of a response.
 pub(super) type Answer = (u16, &'static str, String);
 
 type Answers = dyn Fn(&Received) -> Answer + Send + Sync;
@@ -35,12 +35,12 @@ pub(super) struct Upstream {
     listening: JoinHandle<()>,
 }
 
-/// An answer with a JSON body.
+/// A response with a JSON body.
 pub(super) fn json(status: u16, body: &Value) -> Answer {
     (status, "application/json", body.to_string())
 }
 
-/// An answer with events.
+/// A response with events.
 pub(super) fn events(text: String) -> Answer {
     (200, "text/event-stream", text)
 }
@@ -72,7 +72,7 @@ impl Upstream {
         }
     }
 
-    /// What came since the last call.
+    /// The requests that arrived since the last call.
     pub(super) fn take(&self) -> Vec<Received> {
         std::mem::take(&mut *self.received.lock().unwrap())
     }

@@ -1,7 +1,7 @@
 //! Comparison of JSON with patterns.
 //!
-//! In a pattern, these strings stand for any value of their kind: `<string>`, `<integer>`, `<now>` (Unix seconds, give or take two
-//! minutes), `<now+N>` (N seconds later).
+//! In a pattern, these strings match any value of their kind: `<string>`, `<integer>`, `<now>` (Unix seconds, within two minutes), `<now+N>` (N
+//! seconds later).
 
 use serde_json::Value;
 

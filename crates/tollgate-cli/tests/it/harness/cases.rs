@@ -1,7 +1,6 @@
-//! Tables in `tests/cases`: files of JSON, one row a line.
+//! Tables in `tests/cases`: files of JSON, one row per line.
 //!
-//! In a row, `<<name>>` stands for a value that the test gives, `<<x*100>>` for a hundred times `x`. A line that begins with `//` is a
-//! comment.
+//! In a row, `<<name>>` is replaced by a value that the test gives, `<<x*100>>` by a hundred times `x`. A line that begins with `//` is a comment.
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,7 +9,7 @@ use serde_json::{Map, Value};
 use super::images::decode;
 use super::{Client, assert_has, image_urls, status, task_id};
 
-/// A request and what must come of it.
+/// A request and its expected result.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Case {
@@ -19,28 +18,28 @@ struct Case {
     request: String,
     #[serde(default)]
     headers: Map<String, Value>,
-    /// Members that are added to the default body; or any other JSON.
+    /// Members that are added to the default body; any other JSON replaces it.
     #[serde(default)]
     body: Value,
     /// A body that is not JSON.
     text: Option<String>,
     #[serde(default)]
     status: u16,
-    /// Words of the error's message.
+    /// Words that the error's message must contain.
     #[serde(default)]
     says: String,
     /// What the header `allow` lists, sorted.
     allow: Option<String>,
-    /// How the task ends: `completed`, or the error's code.
+    /// The task's end: `completed`, or the error's code.
     ends: Option<String>,
     /// A pattern of the record at the end.
     #[serde(default)]
     has: Map<String, Value>,
-    /// What the task is charged.
+    /// The amount that the task is charged.
     cost: Option<f64>,
-    /// What is held for it; it is cancelled then.
+    /// The amount that is held for the task; the test then cancels it.
     held: Option<f64>,
-    /// The images: how many, their format, width and height.
+    /// The images: their number, format, width and height.
     files: Option<(usize, String, u32, u32)>,
 }
 
@@ -90,8 +89,8 @@ pub(crate) fn fill(line: &str, values: &[(&str, &str)]) -> String {
     filled
 }
 
-/// Sends every request of a table, whose first row has what the others leave out, and checks what comes of it. In the end, exactly
-/// the rows' costs were charged.
+/// Sends every request of a table, whose first row has the defaults for the other rows, and checks the results. At the end, exactly the sum of the
+/// rows' costs was charged.
 pub(crate) async fn check(client: &Client, table: &str, values: &[(&str, &str)]) {
     let mut rows: Vec<Value> = rows_with(table, values);
     let defaults = rows.remove(0);

@@ -1,4 +1,4 @@
-//! A client of the gateway: JSON requests with a key, tasks followed to their end.
+//! A client of the gateway: sends JSON requests with a key, and waits for the end of tasks.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use super::{TIMEOUT, until, until_true};
 
 const GENERATIONS: &str = "/v1/images/generations";
 const EDITS: &str = "/v1/images/edits";
-/// How long an idle connection may be used again; gateways keep it three times as long.
+/// How long an idle connection may be reused; gateways keep it three times as long.
 const REUSED: Duration = Duration::from_secs(5);
 
 /// Connections to gateways.
 pub(super) type Http = legacy::Client<HttpConnector, Full<Bytes>>;
 
 pub(super) fn http() -> Http {
-    // A connection that was idle for long may be closed by the gateway just as it is used again.
+    // A gateway may close a connection that was idle for long just when the client reuses it.
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
         .pool_idle_timeout(REUSED)
         .build_http()
 }
 
-/// Somebody who calls the gateway.
+/// A client that sends requests to the gateway.
 #[derive(Clone)]
 pub(crate) struct Client {
     address: Address,
@@ -52,7 +52,7 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// The same, if it has this status.
+    /// Checks the status, and returns the response.
     #[track_caller]
     pub(crate) fn expect(self, status: u16) -> Self {
         let shown = self.body.get(..2000).unwrap_or(&self.body);
@@ -76,7 +76,7 @@ impl Reply {
         value.map_or("", |value| value.to_str().expect("text"))
     }
 
-    /// The message of an error in the standard envelope, which must be of this status and type.
+    /// The message of an error in the standard envelope. The error must have this status and type.
     #[track_caller]
     pub(crate) fn error(&self, status: u16, kind: &str) -> String {
         let body = self.clone().expect(status).json();
@@ -87,7 +87,7 @@ impl Reply {
         message.to_owned()
     }
 
-    /// The message of an error in any envelope, which must be of this status.
+    /// The message of an error in any envelope. The error must have this status.
     #[track_caller]
     pub(crate) fn message(self, status: u16) -> String {
         let body = self.expect(status).json();
@@ -135,17 +135,17 @@ impl Client {
         }
     }
 
-    /// Its connections.
+    /// The pool of the client's connections.
     pub(super) fn http(&self) -> &Http {
         &self.http
     }
 
-    /// The URL of a path at the gateway.
+    /// The URL of a path of the gateway.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address.get())
     }
 
-    /// A request that brings the key.
+    /// A request with the client's key.
     pub(crate) fn request(&self, method: Method, path: &str) -> http::request::Builder {
         let request = Request::builder().method(method).uri(self.url(path));
         match &self.secret {
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// The head of a POST with the key and these headers more, for a raw connection.
+    /// The head of a POST with the key and additional headers, for a raw connection.
     pub(crate) fn raw_head(&self, path: &str, headers: &str) -> String {
         let key = self.secret.as_deref().unwrap();
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{headers}\r\n")
@@ -189,7 +189,7 @@ impl Client {
         self.try_send(request).await.expect("a response")
     }
 
-    /// Any method, with the key and more headers.
+    /// Sends a request with any method, with the key and additional headers.
     pub(crate) async fn send_with(
         &self,
         method: &str,
@@ -211,17 +211,17 @@ impl Client {
         self.send_with("GET", path, &[], "").await
     }
 
-    /// The JSON of a GET, which must succeed.
+    /// Sends a GET, which must succeed; returns the JSON.
     pub(crate) async fn get_json(&self, path: &str) -> Value {
         self.get(path).await.expect(200).json()
     }
 
-    /// POST of a JSON body.
+    /// Sends a POST with a JSON body.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Reply {
         self.post_with(path, body, &[]).await
     }
 
-    /// POST of a JSON body with more headers.
+    /// Sends a POST with a JSON body and additional headers.
     pub(crate) async fn post_with(
         &self,
         path: &str,
@@ -233,13 +233,13 @@ impl Client {
             .await
     }
 
-    /// POST of any bytes.
+    /// Sends a POST with any bytes.
     pub(crate) async fn post_bytes(&self, path: &str, content_type: &str, body: &[u8]) -> Reply {
         let headers = [("content-type", content_type)];
         self.send_with("POST", path, &headers, body.to_vec()).await
     }
 
-    /// POST of a JSON body under an idempotency key; `None` if the connection breaks first.
+    /// Sends a POST with a JSON body under an idempotency key; `None` if the connection breaks first.
     pub(crate) async fn try_post_once(&self, path: &str, key: &str, body: &Value) -> Option<Reply> {
         let request = self.request(Method::POST, path);
         let request = request.header(CONTENT_TYPE, "application/json");
@@ -248,7 +248,7 @@ impl Client {
         self.try_send(request.body(body).unwrap()).await
     }
 
-    /// What a link leads to, fetched without the key.
+    /// Fetches a link without the key.
     pub(crate) async fn fetch(&self, url: &str) -> Reply {
         self.fetch_with(Method::GET, url, &[]).await
     }
@@ -267,7 +267,7 @@ impl Client {
         self.send(request.body(Full::default()).unwrap()).await
     }
 
-    /// Uploads a file; returns whatever comes.
+    /// Uploads a file; returns the response, whatever its status.
     pub(crate) async fn upload(&self, name: &str, content_type: &str, bytes: &[u8]) -> Reply {
         let head = format!(
             "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
@@ -284,7 +284,7 @@ impl Client {
         record["url"].as_str().expect("a link").to_owned()
     }
 
-    /// Submits an image; returns whatever comes.
+    /// Submits an image; returns the response, whatever its status.
     pub(crate) async fn post_image(&self, body: &Value) -> Reply {
         let edits = body["model"] == "grok-imagine-1.0-edit-partner";
         self.post(if edits { EDITS } else { GENERATIONS }, body)
@@ -297,7 +297,7 @@ impl Client {
         async move { task_id(&client.post_image(&body).await.expect(200).json()) }
     }
 
-    /// The record of a task, out of its envelope.
+    /// The record of a task, without its envelope.
     pub(crate) async fn task(&self, id: &str) -> Value {
         let record = self.get_json(&format!("/v1/tasks/{id}")).await;
         record.get("data").unwrap_or(&record).clone()
@@ -309,7 +309,7 @@ impl Client {
         page["data"].as_array().expect("a list").clone()
     }
 
-    /// The record of a task when it has ended.
+    /// Waits for the end of a task; returns its record.
     pub(crate) async fn wait_for_end(&self, id: &str) -> Value {
         until("a task to end", async || {
             let record = self.task(id).await;
@@ -318,7 +318,7 @@ impl Client {
         .await
     }
 
-    /// Waits until a worker has the task.
+    /// Waits until a worker has started the task.
     pub(crate) async fn wait_for_start(&self, id: &str) {
         let is_running = async || status(&self.task(id).await) == "in_progress";
         until_true("a task to start", is_running).await;
@@ -343,12 +343,12 @@ impl Client {
             .await
     }
 
-    /// What the key has left and has spent.
+    /// The remaining and the spent amount of the key.
     pub(crate) async fn key_balances(&self) -> (f64, f64) {
         self.balances_at("/v1/balance").await
     }
 
-    /// What the user has left and has spent.
+    /// The remaining and the spent amount of the user.
     pub(crate) async fn balances(&self) -> (f64, f64) {
         self.balances_at("/v1/user/balance").await
     }
@@ -359,7 +359,7 @@ impl Client {
         (number("remain_balance"), number("used_balance"))
     }
 
-    /// What the user has left and has spent is about this.
+    /// Checks that the remaining and the spent amount of the user are about these.
     #[track_caller]
     pub(crate) fn check_balances(&self, left: f64, used: f64) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::TIMEOUT;
 
-/// What a command returned and wrote.
+/// The exit status and the output of a command.
 #[derive(Debug)]
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
@@ -23,7 +23,7 @@ impl CommandOutput {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// It failed with status 1, nothing on stdout, and one sentence of its own, which has `words`.
+    /// Checks that the command failed with status 1, printed nothing on stdout, and wrote one error message, which contains `words`.
     #[track_caller]
     pub(crate) fn check_failure(&self, words: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""), "{self:?}");
@@ -35,7 +35,7 @@ impl CommandOutput {
     }
 }
 
-/// A command of the gateway, in `dir`, with nothing configured but what is there.
+/// A command of the gateway that runs in `dir`, without any environment variable that configures the gateway.
 pub(crate) fn tollgate(arguments: &[&str], dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
     command.args(arguments).current_dir(dir).kill_on_drop(true);

@@ -1,4 +1,4 @@
-//! A PostgreSQL database of a test's own, on the server that the environment names.
+//! A separate PostgreSQL database for each test, on the server that the environment names.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -11,10 +11,10 @@ use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 use super::command::{run_command, tollgate};
 use super::temp_dir::TempDir;
 
-/// Names the server; its user may create databases.
+/// The variable that names the server; its user may create databases.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
-/// Whether there is a server to test on. In CI there must be one.
+/// Whether a server to test on is configured. In CI one must be.
 pub(super) fn is_available() -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         return true;
@@ -25,16 +25,16 @@ pub(super) fn is_available() -> bool {
     false
 }
 
-/// A new database, gone when dropped.
+/// A new database, which is deleted on drop.
 pub(super) struct Database {
     server: String,
     name: String,
-    /// Used again by the next query: a test polls, and each connection is a process of the server.
+    /// The next query reuses this connection: a test polls, and each connection is a process of the server.
     connection: Mutex<Option<Client>>,
 }
 
 impl Database {
-    /// With today's tables, or without any.
+    /// Creates a database with the current tables, or without any.
     pub(super) async fn create(is_empty: bool) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let server = std::env::var(VARIABLE).unwrap();
@@ -55,7 +55,7 @@ impl Database {
         }
     }
 
-    /// As [`query`].
+    /// The same as the function [`query`].
     pub(super) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
         let idle = self.connection.lock().unwrap().take();
         let client = match idle.filter(|client| !client.is_closed()) {
@@ -77,7 +77,7 @@ fn url(server: &str, database: &str) -> String {
     format!("{base}/{database}")
 }
 
-/// A database with today's tables: copying it takes less time than making them. A later run of the tests makes it anew.
+/// A database with the current tables: copying it takes less time than creating them. A later run of the tests creates it again.
 async fn template(server: &str) -> &'static str {
     const NAME: &str = "gateway_template";
     static MIGRATED: OnceCell<()> = OnceCell::const_new();
@@ -98,7 +98,7 @@ async fn template(server: &str) -> &'static str {
 impl Drop for Database {
     fn drop(&mut self) {
         let (server, name) = (self.server.clone(), self.name.clone());
-        // On a thread of its own: this one may be in a runtime.
+        // On a separate thread, because this one may be in a runtime.
         let dropped = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread();
             let runtime = { runtime }.enable_all().build().unwrap();

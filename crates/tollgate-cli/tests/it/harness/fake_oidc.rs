@@ -1,4 +1,5 @@
-//! An OpenID provider that checks what clients must send, and lies as told. Its page signs in at once, as the account that the test set.
+//! An OpenID provider that checks what clients must send, and that can return wrong data. Its page signs in at once, as the account that the test
+//! set.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -22,14 +23,14 @@ use super::now;
 const CLIENT: &str = "gateway";
 const SECRET: &str = "secret of the gateway/at+the provider";
 
-/// What is wrong with the provider.
+/// A fault of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lie {
     /// The metadata is of another issuer.
     ForeignMetadata,
     /// The metadata sends clients to another site without TLS.
     PlainEndpoint,
-    /// The answer's parameter `iss` is another provider's.
+    /// The parameter `iss` of the response is another provider's.
     ForeignAnswer,
     /// The token is of another issuer.
     Issuer,
@@ -37,11 +38,11 @@ pub(crate) enum Lie {
     Audience,
     /// The token is of another sign-in.
     Nonce,
-    /// The token of the last sign-in is sent again.
+    /// The token of the last sign-in is returned again.
     Replay,
     /// The token is not signed.
     NoSignature,
-    /// The token is "signed" with the client's secret, as HS256 has it.
+    /// The token is "signed" with the client's secret, as HS256 does.
     SymmetricSignature,
     /// The token is signed with a key that is not published.
     ForeignKey,
@@ -49,15 +50,15 @@ pub(crate) enum Lie {
     Expired,
     /// The token has no expiry.
     Endless,
-    /// The token names nobody.
+    /// The token has no subject.
     NoSubject,
-    /// Userinfo is another account's.
+    /// Userinfo describes another account.
     ForeignUserinfo,
     /// There is no token.
     NoToken,
     /// The token endpoint fails.
     ServerError,
-    /// The account did not consent.
+    /// The account denied its consent.
     Denied,
 }
 
@@ -70,16 +71,16 @@ struct Grant {
 #[derive(Default)]
 struct Shared {
     origin: String,
-    /// The claims of the account that signs in next; what begins with `userinfo:` is only in userinfo.
+    /// The claims of the account that signs in next; claims that begin with `userinfo:` are only in userinfo.
     account: Value,
     lie: Option<Lie>,
     grants: BTreeMap<String, Grant>,
     last_token: Option<String>,
-    /// Key ids and pairs; the last one signs, all are published.
+    /// Key ids and key pairs; the last one signs, all are published.
     keys: Vec<(String, Vec<u8>)>,
-    /// How often keys were read.
+    /// How often clients fetched the keys.
     keys_read: usize,
-    /// The last query of the page.
+    /// The query of the last request for the page.
     authorize_query: BTreeMap<String, String>,
 }
 
@@ -116,7 +117,7 @@ impl FakeOidc {
         Self { shared, server }
     }
 
-    /// The table `[oidc]` of a gateway that signs in with this provider.
+    /// The table `[oidc]` of a gateway whose users sign in with this provider.
     pub(crate) fn config(&self, more: &str) -> String {
         let origin = &self.shared.lock().unwrap().origin;
         format!(
@@ -124,7 +125,7 @@ impl FakeOidc {
         )
     }
 
-    /// Who signs in next.
+    /// Sets the account that signs in next.
     pub(crate) fn set_account(&self, claims: Value) {
         self.shared.lock().unwrap().account = claims;
     }
@@ -133,7 +134,7 @@ impl FakeOidc {
         self.shared.lock().unwrap().lie = lie;
     }
 
-    /// Signs with a new key from now on.
+    /// Signs with a new key from then on.
     pub(crate) fn rotate_key(&self) {
         let mut shared = self.shared.lock().unwrap();
         let id = format!("key-{}", shared.keys.len() + 1);
@@ -154,7 +155,7 @@ impl FakeOidc {
             .unwrap_or_default()
     }
 
-    /// The page: signs in and returns where it leads to. `url` is where the gateway led to.
+    /// Requests the page, which signs in; returns the URL to which it redirects. `url` is the URL to which the gateway redirected.
     pub(crate) fn visit(&self, url: &str) -> String {
         let mut shared = self.shared.lock().unwrap();
         let url = url::Url::parse(url).unwrap();
@@ -231,7 +232,7 @@ async fn respond(
         "/jwks" => {
             shared.keys_read += 1;
             let keys: Vec<Value> = shared.keys.iter().map(|(id, key)| jwk(id, key)).collect();
-            // Keys that clients do not know are no reason to fail.
+            // Keys of an unknown type must not make a client fail.
             let unknown = json!({ "kty": "AKP", "alg": "ML-DSA-65", "pub": "AA" });
             let keys = [&[unknown][..], &keys].concat();
             json_answer(&json!({ "keys": keys }))
@@ -290,7 +291,7 @@ fn token(shared: &mut Shared, headers: &HeaderMap, body: &str) -> Response {
     if headers.get(header::AUTHORIZATION).unwrap() != &format!("Basic {expected}") {
         return refusal(StatusCode::UNAUTHORIZED, "invalid_client");
     }
-    // A code works once.
+    // A code can be used once.
     let grant = shared.grants.get_mut(&form["code"]).map(|grant| Grant {
         nonce: std::mem::take(&mut grant.nonce),
         challenge: std::mem::take(&mut grant.challenge),

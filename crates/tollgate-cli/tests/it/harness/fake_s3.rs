@@ -1,4 +1,4 @@
-//! An S3 server in memory that fails as told. It checks of each request that it is signed with its key, and of each upload the MD5.
+//! An S3 server in memory with configurable faults. It checks that each request is signed with its key, and the MD5 of each upload.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -24,42 +24,42 @@ const KEY: &str = "AKFAKE";
 const SECRET: &str = "fake-secret";
 const BUCKET: &str = "files";
 
-/// What a request meets.
+/// A fault that is applied to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
     /// 503 with an error document.
     Unavailable,
     /// 403 with an error document.
     Forbidden,
-    /// The answer comes so much later.
+    /// The response is delayed by this time.
     Slow(Duration),
     /// The connection is closed in the middle of the request.
     CutRequest,
-    /// The connection is closed in the middle of the answer.
+    /// The connection is closed in the middle of the response.
     CutAnswer,
     /// The bytes arrive damaged, which the server notices by their MD5.
     Damaged,
-    /// The server stores other bytes than it got.
+    /// The server stores other bytes than it received.
     WrongTag,
 }
 
-/// Which requests meet a fault.
+/// The requests to which a fault is applied.
 struct FaultRule {
     fault: Fault,
     method: Method,
     /// Part of the path or query.
     words: &'static str,
-    /// How many.
+    /// How many more requests it is applied to.
     left: u32,
 }
 
 #[derive(Default)]
 struct Shared {
     objects: BTreeMap<String, (Bytes, String)>,
-    /// Keys and parts of uploads in parts, by their ids.
+    /// Keys and parts of multipart uploads, by their ids.
     uploads: BTreeMap<String, (String, BTreeMap<u16, Bytes>)>,
     uploads_created: usize,
-    /// Methods, paths and queries.
+    /// The methods, paths and queries of all requests.
     requests: Vec<(Method, String)>,
     fault: Option<FaultRule>,
 }
@@ -87,7 +87,7 @@ impl FakeS3 {
         }
     }
 
-    /// A gateway whose files are in this bucket under `data/`.
+    /// A gateway that stores its files in this bucket under `data/`.
     pub(crate) fn setup(&self, setup: Setup) -> Setup {
         let url = format!(
             "s3://{BUCKET}/data?endpoint=http://{}&region=test",
@@ -99,12 +99,12 @@ impl FakeS3 {
             .env("AWS_SECRET_ACCESS_KEY", SECRET)
     }
 
-    /// The next `times` requests of `method` meet `fault`.
+    /// Applies `fault` to the next `times` requests of `method`.
     pub(crate) fn fail(&self, fault: Fault, method: Method, times: u32) {
         self.fail_at(fault, method, "", times);
     }
 
-    /// The same only with `words` in the path or query.
+    /// The same, only for requests with `words` in the path or query.
     pub(crate) fn fail_at(&self, fault: Fault, method: Method, words: &'static str, times: u32) {
         self.shared.lock().unwrap().fault = Some(FaultRule {
             fault,
@@ -114,7 +114,7 @@ impl FakeS3 {
         });
     }
 
-    /// Requests meet no fault any more.
+    /// Removes all faults.
     pub(crate) fn heal(&self) {
         self.shared.lock().unwrap().fault = None;
     }
@@ -135,7 +135,7 @@ impl FakeS3 {
         self.shared.lock().unwrap().objects.clear();
     }
 
-    /// How many uploads in parts began, and how many of them are neither complete nor aborted.
+    /// How many multipart uploads began, and how many of them are neither complete nor aborted.
     pub(crate) fn uploads(&self) -> (usize, usize) {
         let shared = self.shared.lock().unwrap();
         (shared.uploads_created, shared.uploads.len())
@@ -195,7 +195,7 @@ async fn respond(
         Some(Fault::Unavailable) => return error(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"),
         Some(Fault::Forbidden) => return error(StatusCode::FORBIDDEN, "AccessDenied"),
         Some(Fault::Slow(time)) => tokio::time::sleep(time).await,
-        // Ends the connection without an answer, while its client may still be sending.
+        // Closes the connection without a response, while its client may still be sending.
         Some(Fault::CutRequest) => std::panic::resume_unwind(Box::new(())),
         _ => {}
     }
@@ -241,7 +241,7 @@ async fn respond(
     }
 }
 
-/// Half of the response, then the connection is closed.
+/// Sends half of the response, then closes the connection.
 async fn cut(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.unwrap();

@@ -29,26 +29,26 @@ pub(crate) struct TestGateway {
 }
 
 impl TestGateway {
-    /// One with nothing configured.
+    /// Starts one without any configuration.
     pub(crate) async fn start(backend: Backend) -> Self {
         Setup::new(backend).start().await
     }
 
-    /// The same, and an unlimited client.
+    /// The same, with an unlimited client.
     pub(crate) async fn with_client(backend: Backend) -> (Self, Client) {
         let gateway = Self::start(backend).await;
         let client = gateway.unlimited_client().await;
         (gateway, client)
     }
 
-    /// One with this configuration, and an unlimited client.
+    /// Starts one with this configuration, and an unlimited client.
     pub(crate) async fn with_config(backend: Backend, config: &str) -> (Self, Client) {
         let gateway = Setup::new(backend).config(config).start().await;
         let client = gateway.unlimited_client().await;
         (gateway, client)
     }
 
-    /// Starts the server; on the same data as before, if it ran before.
+    /// Starts the server, on the same data as before if it has run before.
     pub(crate) async fn start_server(&mut self) {
         let listens = self.try_start().await;
         assert!(listens, "the server ended at its start: {}", self.log());
@@ -76,7 +76,7 @@ impl TestGateway {
         self.server.is_some()
     }
 
-    /// Whether the server has ended by itself.
+    /// Whether the server has exited by itself.
     pub(crate) fn has_exited(&mut self) -> bool {
         self.server.as_mut().expect("a server").has_exited()
     }
@@ -110,13 +110,13 @@ impl TestGateway {
         self.server.take().expect("a server").kill().await;
     }
 
-    /// Waits for the server to end by itself, as at a crash point.
+    /// Waits until the server exits by itself, as at a crash point.
     pub(crate) async fn wait_for_exit(&mut self) -> ExitStatus {
         self.was_killed = true;
         self.server.take().expect("a server").wait().await
     }
 
-    /// SIGTERM; waits for the end, which must be a success.
+    /// Sends SIGTERM; waits for the exit, which must be a success.
     pub(crate) async fn terminate(&mut self) {
         let server = self.server.take().expect("a server");
         server.signal("TERM").await;
@@ -129,7 +129,7 @@ impl TestGateway {
         self.server.as_ref().expect("a server").signal(name).await;
     }
 
-    /// Replaces the configuration file and has it read again; returns when the log has `words`.
+    /// Replaces the configuration file and signals the server to reload it; returns when the log contains `words`.
     pub(crate) async fn reload(&self, toml: &str, words: &str) {
         self.set_config(toml);
         self.signal("HUP").await;
@@ -141,7 +141,7 @@ impl TestGateway {
         self.server.as_ref().expect("a server").pid()
     }
 
-    /// The most memory that the server has ever had, in bytes.
+    /// The peak memory of the server, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -149,13 +149,13 @@ impl TestGateway {
         kib.expect("VmHWM").trim().parse::<u64>().unwrap() * 1024
     }
 
-    /// SIGTERM and a new start.
+    /// Stops the server with SIGTERM and starts it again.
     pub(crate) async fn restart(&mut self) {
         self.terminate().await;
         self.start_server().await;
     }
 
-    /// Changes a variable of what is started from now on; an empty value unsets it.
+    /// Changes an environment variable of servers and commands that are started from then on; an empty value unsets it.
     pub(crate) fn set_env(&mut self, name: &str, value: &str) {
         self.environment.retain(|(there, _)| there != name);
         if !value.is_empty() {
@@ -164,7 +164,7 @@ impl TestGateway {
         }
     }
 
-    /// From now on the server ends at this crash point; at none if it is empty.
+    /// From then on the server exits at this crash point; at none if it is empty.
     pub(crate) fn crash_at(&mut self, point: &str) {
         self.set_env("TOLLGATE_CRASH_AT", point);
     }
@@ -200,13 +200,13 @@ impl TestGateway {
         self.dir.join("stderr.log")
     }
 
-    /// All that servers wrote on stderr so far.
+    /// Everything that the servers wrote to stderr so far.
     pub(crate) fn log(&self) -> String {
         let bytes = std::fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The log's end without what went well, for messages of failures.
+    /// The end of the log without successful requests, for the messages of test failures.
     pub(crate) fn log_tail(&self) -> String {
         let log = self.log();
         let is_news = |line: &&str| !line.contains("\"status\":200");
@@ -236,7 +236,7 @@ impl TestGateway {
         output.json()
     }
 
-    /// Makes a user: `--balance 7`, or unlimited if there are no arguments.
+    /// Creates a user: `--balance 7`, or unlimited if there are no arguments.
     pub(crate) async fn user(&self, name: &str, arguments: &[&str]) -> Value {
         let more = match arguments {
             [] => &["--unlimited"],
@@ -246,7 +246,7 @@ impl TestGateway {
         self.cli_json(&command).await
     }
 
-    /// Makes a key of a user; returns a client that has it.
+    /// Creates a key of a user; returns a client that has it.
     pub(crate) async fn key(&self, user: &str, arguments: &[&str]) -> Client {
         let create = ["key", "create", "--user", user];
         let record = self.cli_json(&[&create, arguments].concat()).await;
@@ -268,7 +268,7 @@ impl TestGateway {
         self.user_client("account", &["--balance", balance]).await
     }
 
-    /// A new user with a key; the arguments are the user's.
+    /// A new user with a key; the arguments are those of the command that creates the user.
     pub(crate) async fn user_client(&self, name: &str, arguments: &[&str]) -> Client {
         self.user(name, arguments).await;
         self.key(name, &[]).await
@@ -279,13 +279,13 @@ impl TestGateway {
         self.client(None, String::new())
     }
 
-    /// A client with a key that the gateway may not know.
+    /// A client with a key that may be unknown to the gateway.
     pub(crate) fn client(&self, secret: Option<String>, key_id: String) -> Client {
         let (address, http) = (self.address.clone(), self.http.clone());
         Client::new(address, http, self.secrets.clone(), secret, key_id)
     }
 
-    /// Runs statements on the database, past the gateway.
+    /// Runs statements directly on the database.
     pub(crate) async fn execute(&self, sql: &str) {
         match self.database_url() {
             Some(url) => drop(self.query_postgres(&url, sql).await),
@@ -293,7 +293,7 @@ impl TestGateway {
         }
     }
 
-    /// Runs a query past the gateway; returns its rows, each cell as text, empty if it is null.
+    /// Runs a query directly on the database; returns its rows, each cell as text, empty if it is null.
     pub(crate) async fn query(&self, sql: &str) -> Vec<Vec<String>> {
         match self.database_url() {
             Some(url) => self.query_postgres(&url, sql).await,
@@ -301,7 +301,7 @@ impl TestGateway {
         }
     }
 
-    /// On a connection that is kept, unless the gateway's way to its database leads through a proxy.
+    /// Reuses the kept connection, unless the gateway connects to its database through a proxy.
     async fn query_postgres(&self, url: &str, sql: &str) -> Vec<Vec<String>> {
         match &self.database {
             Some(database) if database.url() == url => database.query(sql).await,
@@ -319,7 +319,7 @@ impl TestGateway {
         RawConnection::connect(&self.address()).await
     }
 
-    /// A number of `/metrics`, by its name and labels as they stand there.
+    /// The value of a metric in `/metrics`, by its name and labels as they are written there.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
         let text = self.metrics_page("text/plain").await.text();
         let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(' ')?.to_owned());
@@ -327,7 +327,7 @@ impl TestGateway {
         value.map_or(0.0, |value| value.parse().unwrap())
     }
 
-    /// The page of `/metrics` in a format that `accept` has.
+    /// The page of `/metrics` in a format that `accept` names.
     pub(crate) async fn metrics_page(&self, accept: &str) -> Reply {
         let operator = self.client(self.admin_key.clone(), String::new());
         let headers = [("accept", accept)];
@@ -344,8 +344,8 @@ impl TestGateway {
         .await;
     }
 
-    /// Waits for every task's end, stops the server and checks the books: nothing held, every invariant kept, no
-    /// key and no line but JSON in the log.
+    /// Waits for every task's end, stops the server and checks that nothing is held, that the books have no violation, that the log contains no key,
+    /// and that each of its lines is JSON.
     pub(crate) async fn close(mut self) {
         if self.server.is_some() {
             self.idle().await;
@@ -356,11 +356,11 @@ impl TestGateway {
         self.closed = true;
     }
 
-    /// `tollgate audit` finds nothing, and nothing is held.
+    /// Checks that `tollgate audit` finds nothing, and that nothing is held.
     pub(crate) async fn check_books(&self) {
         let audit = self.cli(&["audit"]).await;
         assert_eq!(audit.code, 0, "{}{}", audit.stdout, audit.stderr);
-        // But for what other nodes have granted themselves.
+        // Except for what other nodes have reserved in grants.
         let held = "SELECT id, held FROM users
                     WHERE held <> COALESCE((SELECT SUM(amount) FROM grants WHERE user_id = users.id), 0)
                     UNION SELECT id, held FROM keys
@@ -371,7 +371,7 @@ impl TestGateway {
     fn check_log(&self) {
         let log = self.log();
         assert_eq!(self.secrets.find_in(&log), None, "a secret is in the log");
-        // As text it has no form to check.
+        // A log in the text format is not checked line by line.
         let config = std::fs::read_to_string(self.dir.join("tollgate.toml")).unwrap();
         if config.contains("log.format = \"text\"") {
             return;

@@ -1,4 +1,4 @@
-//! Image files to send, and what comes back.
+//! Image files to send, and the decoding of received ones.
 
 use std::io::Cursor;
 
@@ -35,7 +35,7 @@ pub(crate) fn data_uri(media_type: &str, file: &[u8]) -> String {
     format!("data:{media_type};base64,{}", STANDARD.encode(file))
 }
 
-/// What a file is, decoded to its last pixel: format, width, height.
+/// The format, width and height of a file, which is decoded completely.
 #[track_caller]
 pub(crate) fn decode(file: &[u8]) -> (ImageFormat, u32, u32) {
     let format = image::guess_format(file).expect("an image");

@@ -1,4 +1,4 @@
-//! A gateway under test: the real binary with a data directory, a configuration and a database of its own, and what tests put around it.
+//! A gateway under test: the real binary with a separate data directory, configuration and database, and the helpers that tests use around it.
 
 mod assert_json;
 pub(crate) mod cases;
@@ -35,13 +35,13 @@ pub(crate) use stalling_proxy::StallingProxy;
 pub(crate) use stream::{Event, Stream};
 pub(crate) use temp_dir::TempDir;
 
-/// How long anything may take that tests wait for: a machine under load is no failure.
+/// The longest that a test waits for anything: a machine under load is not a failure.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
-/// Pause between two polls: longer, the longer a test waits. Each poll takes the gateway processor time, which others wait for.
+/// Pause between two polls: longer, the longer a test waits. Each poll uses the gateway's processor time, which other tests need.
 const PAUSE: Duration = Duration::from_millis(15);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Makes a test of each function, which takes a [`Backend`]: on SQLite and on PostgreSQL.
+/// Creates two tests of each function, which has a [`Backend`] parameter: on SQLite and on PostgreSQL.
 macro_rules! on_both {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
@@ -59,7 +59,7 @@ macro_rules! on_both {
 }
 pub(crate) use on_both;
 
-/// Makes a test of each function: on SQLite alone, where the database makes no difference.
+/// Creates a test of each function on SQLite only, where the database makes no difference.
 macro_rules! on_sqlite {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
@@ -72,7 +72,7 @@ macro_rules! on_sqlite {
 }
 pub(crate) use on_sqlite;
 
-/// Makes a test of each function: on PostgreSQL alone, for what several nodes do together.
+/// Creates a test of each function on PostgreSQL only, for features of several nodes.
 macro_rules! on_postgres {
     ($($test:ident),+ $(,)?) => { $(
         mod $test {
@@ -85,14 +85,14 @@ macro_rules! on_postgres {
 }
 pub(crate) use on_postgres;
 
-/// Where a gateway keeps its records.
+/// The kind of database in which a gateway keeps its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backend {
     Sqlite,
     Postgres,
 }
 
-/// Runs a test; on PostgreSQL only if a server is named, which CI must do.
+/// Runs a test; on PostgreSQL only if the environment names a server, which is required in CI.
 pub(crate) fn run_test<F: Future<Output = ()>>(backend: Backend, test: impl FnOnce(Backend) -> F) {
     if backend == Backend::Postgres && !database::is_available() {
         return;
@@ -115,7 +115,7 @@ pub(crate) async fn until<T>(what: &str, poll: impl AsyncFn() -> Option<T>) -> T
     }
 }
 
-/// Polls until `is_true`.
+/// Polls until `is_true` returns true.
 pub(crate) async fn until_true(what: &str, is_true: impl AsyncFn() -> bool) {
     until(what, async || is_true().await.then_some(())).await;
 }

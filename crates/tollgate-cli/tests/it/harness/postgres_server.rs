@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own, to be stopped, frozen and brought back at will.
+//! A separate PostgreSQL server for a test, which the test can stop, freeze and resume.
 
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt as _;
@@ -9,10 +9,10 @@ use tokio_postgres::NoTls;
 
 use super::{TempDir, until_true};
 
-/// A cluster in a temporary directory.
+/// A database cluster in a temporary directory.
 pub(crate) struct PostgresServer {
     bin: PathBuf,
-    /// User and group, since PostgreSQL does not run as root.
+    /// User and group of the server, since PostgreSQL does not run as root.
     run_as: Option<(u32, u32)>,
     port: u16,
     running: Option<Child>,
@@ -20,7 +20,7 @@ pub(crate) struct PostgresServer {
 }
 
 impl PostgresServer {
-    /// Makes a cluster and starts it; `None` if that cannot be done.
+    /// Creates a cluster and starts its server; `None` if that is not possible.
     pub(crate) async fn start_new() -> Option<Self> {
         let server = Self::create();
         match &server {
@@ -63,7 +63,7 @@ impl PostgresServer {
         format!("postgres://tollgate@127.0.0.1:{}/postgres", self.port)
     }
 
-    /// Starts the server; clients see when it is there.
+    /// Starts the server; returns before it accepts connections.
     pub(crate) fn start(&mut self) {
         let mut postgres = self.command("postgres");
         postgres.arg("-D").arg(self.dir.join("data"));
@@ -81,7 +81,7 @@ impl PostgresServer {
         until_true("postgres to start", is_ready).await;
     }
 
-    /// Stops the server as a crash would: connections break without a word.
+    /// Stops the server as a crash would: connections break without a message.
     pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.running.take() {
             signal("QUIT", &[child.id()]);
@@ -89,12 +89,12 @@ impl PostgresServer {
         }
     }
 
-    /// The server stays there and does not respond, as behind a cut network.
+    /// Pauses the server: connections stay open and it does not respond, as behind a cut network.
     pub(crate) fn freeze(&mut self) {
         signal("STOP", &self.processes());
     }
 
-    /// Brings it back after [`Self::stop`] or [`Self::freeze`].
+    /// Starts or continues the server after [`Self::stop`] or [`Self::freeze`].
     pub(crate) fn resume(&mut self) {
         match self.running {
             Some(_) => signal("CONT", &self.processes()),
@@ -136,7 +136,7 @@ fn signal(name: &str, processes: &[u32]) {
     let ids = processes.iter().map(u32::to_string);
     let mut kill = Command::new("kill");
     kill.args(["-s", name]).args(ids).stderr(Stdio::null());
-    // A child may have ended meanwhile.
+    // A child may have exited meanwhile.
     let _ = kill.status();
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of crashes, nodes and charges submit: small images at a price.
+//! The submissions of the tests of crashes, nodes and charges: small images with a price.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::{Client, Reply, TestGateway, image_urls};
 
 /// A model with images of 512 × 512 pixels, several at a time, and references as data URIs.
 pub(crate) const MODEL: &str = "gemini-3.1-flash-image-preview";
-/// The configuration that gives it its price.
+/// The configuration of the model's price.
 pub(crate) const PRICES: &str = "[price.\"gemini-3.1-flash-image-preview\"]\nper_image = 0.25\n";
 /// The price of one image.
 pub(crate) const PRICE: f64 = 0.25;
@@ -25,7 +25,7 @@ pub(crate) async fn try_submit_once(client: &Client, key: &str, body: &Value) ->
     client.try_post_once(path, key, body).await
 }
 
-/// The same if there must be a response.
+/// The same, if there must be a response.
 pub(crate) async fn submit_once(client: &Client, key: &str, body: &Value) -> Reply {
     let reply = try_submit_once(client, key, body).await;
     reply.expect("a response")
@@ -43,7 +43,7 @@ pub(crate) async fn count_images(client: &Client, record: &Value) -> usize {
     links.len()
 }
 
-/// Every public file, whether a task refers to it or not.
+/// Every public file, including those to which no task refers.
 pub(crate) fn public_files(gateway: &TestGateway) -> Vec<PathBuf> {
     let entries = |dir: PathBuf| std::fs::read_dir(dir).into_iter().flatten().flatten();
     let hours = entries(gateway.data_dir().join("files/public"));
@@ -51,7 +51,7 @@ pub(crate) fn public_files(gateway: &TestGateway) -> Vec<PathBuf> {
     files.map(|file| file.path()).collect()
 }
 
-/// Every public file is a complete image; returns how many there are.
+/// Checks that every public file is a complete image; returns how many there are.
 pub(crate) fn count_public_files(gateway: &TestGateway) -> usize {
     let files = public_files(gateway);
     for file in &files {

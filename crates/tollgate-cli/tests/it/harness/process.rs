@@ -10,7 +10,7 @@ use tokio::process::{Child, Command};
 
 use super::TIMEOUT;
 
-/// Where the server listens, as all clients of a gateway know it: a restart changes it.
+/// The server's address, which all clients of a gateway share: a restart changes it.
 #[derive(Clone, Default)]
 pub(super) struct Address(Arc<Mutex<String>>);
 
@@ -20,13 +20,13 @@ impl Address {
     }
 }
 
-/// A running `tollgate serve`. Killed when dropped.
+/// A running `tollgate serve`, which is killed on drop.
 pub(super) struct Server {
     child: Child,
 }
 
 impl Server {
-    /// Starts it; returns when it prints that it listens. `None` if it ends instead.
+    /// Starts it; returns when it prints that it listens. `None` if it exits instead.
     pub(super) async fn try_start(
         command: &mut Command,
         log: &Path,
@@ -41,7 +41,7 @@ impl Server {
         let listening = line.strip_prefix("listening on http");
         let listening = listening.and_then(|line| line.trim_start_matches('s').strip_prefix("://"));
         *address.0.lock().unwrap() = listening.expect(&line).to_owned();
-        // It prints this one line; the pipe stays open for as long as it runs.
+        // The server prints only this line; the pipe stays open for as long as the server runs.
         tokio::spawn(async move {
             let more = lines.next_line().await.ok().flatten();
             assert_eq!(more, None, "one line on stdout");

@@ -1,4 +1,4 @@
-//! A connection for requests that no client would make.
+//! A connection for requests that no HTTP client library would send.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
@@ -13,19 +13,19 @@ impl RawConnection {
         Self(TcpStream::connect(address).await.unwrap())
     }
 
-    /// One from another address of this machine.
+    /// Connects from another address of this machine.
     pub(crate) async fn connect_from(source: &str, address: &str) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(format!("{source}:0").parse().unwrap()).unwrap();
         Self(socket.connect(address.parse().unwrap()).await.unwrap())
     }
 
-    /// Writes bytes, as far as the other side reads them.
+    /// Writes bytes until the other side stops reading them.
     pub(crate) async fn write(&mut self, bytes: &[u8]) {
         let _ = self.0.write_all(bytes).await;
     }
 
-    /// Says that nothing more will be written.
+    /// Signals the end of the data to the other side.
     pub(crate) async fn finish(&mut self) {
         let _ = self.0.shutdown().await;
     }

@@ -1,4 +1,4 @@
-//! A Redis server of a test's own, to be stopped, frozen and brought back at will.
+//! A separate Redis server for a test, which the test can stop, freeze and resume.
 
 use std::process::{Child, Command, Stdio};
 
@@ -67,7 +67,7 @@ impl RedisServer {
         query.query_async(&mut connection).await
     }
 
-    /// `kill -9`: connections break without a word.
+    /// `kill -9`: connections break without a message.
     pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.running.take() {
             let _ = child.kill();
@@ -75,12 +75,12 @@ impl RedisServer {
         }
     }
 
-    /// The server stays there and does not respond, as behind a cut network.
+    /// Pauses the server: connections stay open and it does not respond, as behind a cut network.
     pub(crate) fn freeze(&self) {
         self.signal("STOP");
     }
 
-    /// Brings it back after [`Self::freeze`], with all that it had.
+    /// Continues the server after [`Self::freeze`], with all its data.
     pub(crate) fn resume(&self) {
         self.signal("CONT");
     }
@@ -98,7 +98,7 @@ impl Drop for RedisServer {
     }
 }
 
-/// Waits until so many nodes hear what the others tell them.
+/// Waits until this number of nodes subscribe to the messages of other nodes.
 pub(crate) async fn wait_for_subscribers(redis: &RedisServer, nodes: i64) {
     let channels = ["PUBSUB", "NUMSUB", "{tollgate:nodes:1}:messages:1"];
     let count = async || {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use http::HeaderMap;
 use serde_json::Value;
 
-/// Shorter texts are no secrets, but what a test puts in a secret's place.
+/// A shorter text is not a secret but a placeholder of a test.
 const MIN_LENGTH: usize = 12;
-/// Bodies of more bytes have no secrets; reading them would keep a test from answering its gateway for seconds.
+/// Larger bodies contain no secrets; reading them would delay a test's responses to its gateway for seconds.
 const MAX_BODY: usize = 1 << 20;
 /// Members of JSON objects and settings that hold secrets, or lists of them.
 const NAMES: [&str; 7] = [
@@ -22,14 +22,14 @@ const HEADERS: [&str; 5] = [
     "set-cookie",
 ];
 
-/// The secrets that were used so far. Clones share them.
+/// The secrets that a test used so far. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Secrets(Arc<Mutex<BTreeSet<String>>>);
 
 impl Secrets {
-    /// One that is known by itself.
+    /// Adds a value that is a secret.
     pub(super) fn insert(&self, secret: &str) {
-        // Ids of keys, names of settings and of variables are none.
+        // Ids of keys and names of settings and variables are not secrets.
         let is_none =
             secret.starts_with("key_") || secret.starts_with("env:") || secret.contains(['.', ' ']);
         if secret.len() >= MIN_LENGTH && !is_none {
@@ -37,7 +37,7 @@ impl Secrets {
         }
     }
 
-    /// Those in the headers of a request or response.
+    /// Adds the secrets in the headers of a request or response.
     pub(super) fn read_headers(&self, headers: &HeaderMap) {
         let values = HEADERS.iter().flat_map(|name| headers.get_all(*name));
         for value in values.filter_map(|value| value.to_str().ok()) {
@@ -47,7 +47,7 @@ impl Secrets {
         }
     }
 
-    /// Those in a JSON body.
+    /// Adds the secrets in a JSON body.
     pub(super) fn read_body(&self, body: &[u8]) {
         if body.len() <= MAX_BODY
             && body.starts_with(b"{")
@@ -57,14 +57,14 @@ impl Secrets {
         }
     }
 
-    /// Those of a configuration file.
+    /// Adds the secrets of a configuration file.
     pub(super) fn read_config(&self, toml: &str) {
         if let Ok(config) = toml::from_str::<Value>(toml) {
             self.read_json(&config);
         }
     }
 
-    /// Those in a variable of the environment.
+    /// Adds the secrets in an environment variable.
     pub(super) fn read_variable(&self, name: &str, value: &str) {
         if ["KEY", "KEYS", "SECRET", "TOKEN"]
             .iter()
@@ -95,7 +95,7 @@ impl Secrets {
         }
     }
 
-    /// The line of `log` that has one of them, and it. The link with which the first admin signs in is printed on purpose.
+    /// The first line of `log` with one of the secrets, and that secret. The link with which the first admin signs in is printed on purpose.
     pub(super) fn find_in<'a>(&self, log: &'a str) -> Option<(&'a str, String)> {
         let secrets = self.0.lock().unwrap();
         let lines = log

@@ -1,4 +1,4 @@
-//! What a gateway is started with.
+//! The setup of a gateway before its start.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use super::process::Address;
 use super::secrets::Secrets;
 use super::*;
 
-/// A gateway that is about to be made: no demo user, a sandbox that takes no time, a free port.
+/// A gateway that is not started yet: no demo user, a sandbox without delays, a free port.
 pub(crate) struct Setup {
     backend: Backend,
     config: String,
@@ -39,37 +39,37 @@ impl Setup {
         self
     }
 
-    /// A variable of the server's and every command's environment.
+    /// Sets an environment variable of the server and of every command.
     pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
 
-    /// On PostgreSQL, the database has no tables yet; on SQLite it never has.
+    /// On PostgreSQL, the database has no tables yet; on SQLite a new database never has any.
     pub(crate) fn without_tables(mut self) -> Self {
         self.has_no_tables = true;
         self
     }
 
-    /// Counts limits at that Redis. Calls may take long: on a busy machine they do.
+    /// Counts limits in that Redis, with a long timeout: on a busy machine calls take long.
     pub(crate) fn redis(self, url: impl Into<String>) -> Self {
         self.env("TOLLGATE_LIMITS__REDIS_URL", url)
             .env("TOLLGATE_LIMITS__REDIS_TIMEOUT_MS", "1000")
     }
 
-    /// Where to listen, if not on a free port of loopback.
+    /// Sets the address to listen on; the default is a free port of loopback.
     pub(crate) fn listen(mut self, address: &str) -> Self {
         address.clone_into(&mut self.listen);
         self
     }
 
-    /// The key of what only the operator may see.
+    /// Sets the key that protects what only the operator may read.
     pub(crate) fn admin_key(mut self, key: &str) -> Self {
         self.admin_key = Some(key.to_owned());
         self.env("TOLLGATE_ADMIN__KEY", key)
     }
 
-    /// On the database and the files of `other`, as a second node. Only if that one is on PostgreSQL.
+    /// Uses the database and the files of `other`, as a second node. Only if `other` is on PostgreSQL.
     pub(crate) fn beside(mut self, other: &TestGateway) -> Self {
         let database = other.database.as_ref().expect("a shared database");
         self.database = Some(Arc::clone(database));
@@ -78,7 +78,7 @@ impl Setup {
         self.env("TOLLGATE_STORAGE__URL", url)
     }
 
-    /// Everything but the server.
+    /// Prepares everything, and does not start the server.
     pub(crate) async fn prepare(self) -> TestGateway {
         let dir = TempDir::new();
         std::fs::write(dir.join("tollgate.toml"), &self.config).unwrap();
@@ -110,7 +110,7 @@ impl Setup {
         }
     }
 
-    /// A gateway that listens.
+    /// Starts the gateway; returns when it listens.
     pub(crate) async fn start(self) -> TestGateway {
         let mut gateway = self.prepare().await;
         gateway.start_server().await;

@@ -1,4 +1,4 @@
-//! A way to a server that can be blocked: bytes stay where they are, connections stay open, as behind a broken network.
+//! A proxy to a server that can be stalled: bytes are held back, connections stay open, as behind a broken network.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Forwards to a server until it is dropped.
+/// Forwards connections to a server until it is dropped.
 pub(crate) struct StallingProxy {
     address: SocketAddr,
     is_stalled: Arc<watch::Sender<bool>>,
@@ -17,7 +17,7 @@ pub(crate) struct StallingProxy {
 }
 
 impl StallingProxy {
-    /// To the server at `HOST:PORT`.
+    /// Starts a proxy to the server at `HOST:PORT`.
     pub(crate) async fn start(server: String) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ impl StallingProxy {
         self.address
     }
 
-    /// From now on nothing comes through, or all does again.
+    /// If `is_stalled`, the proxy forwards nothing from then on; otherwise it forwards everything again.
     pub(crate) fn stall(&self, is_stalled: bool) {
         self.is_stalled.send_replace(is_stalled);
     }

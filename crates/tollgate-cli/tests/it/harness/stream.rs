@@ -1,4 +1,4 @@
-//! A response that is read while it comes: server-sent events, one after the other.
+//! A response that is read while it arrives: server-sent events, one after the other.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
@@ -26,7 +26,7 @@ impl Event {
     }
 }
 
-/// A response whose body is still to come. Dropped, it hangs up.
+/// A response whose body has not been read yet. Dropping it closes the connection.
 pub(crate) struct Stream {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -37,7 +37,7 @@ pub(crate) struct Stream {
 }
 
 impl Client {
-    /// POST of a JSON body whose response is read as it comes.
+    /// Sends a POST with a JSON body; the response is read as it arrives.
     pub(crate) async fn open(&self, path: &str, body: &Value) -> Stream {
         self.open_with(path, body, &[]).await
     }
@@ -54,7 +54,7 @@ impl Client {
         self.open_request(request, headers, body.to_string()).await
     }
 
-    /// GET of a stream.
+    /// Sends a GET whose response is a stream.
     pub(crate) async fn watch(&self, path: &str, headers: &[(&str, &str)]) -> Stream {
         let request = self.request(Method::GET, path);
         self.open_request(request, headers, String::new()).await
@@ -83,7 +83,7 @@ impl Client {
 }
 
 impl Stream {
-    /// The next piece as it comes; `None` at the end.
+    /// The next chunk of the body; `None` at the end.
     pub(crate) async fn piece(&mut self) -> Option<Bytes> {
         loop {
             let frame = tokio::time::timeout(TIMEOUT, self.body.frame()).await;
@@ -100,20 +100,21 @@ impl Stream {
         }
     }
 
-    /// The next event; comments and blank lines are passed over. `None` at the end.
+    /// The next event; comments and blank lines are skipped. `None` at the end.
     pub(crate) async fn event(&mut self) -> Option<Event> {
         loop {
             if let Some(event) = self.buffered() {
                 return Some(event);
             }
             let piece = self.piece().await?;
-            // Some send lines that end with `\r\n`; in JSON there is no such byte.
+            // Some servers end lines with `\r
+            // `; JSON never contains a raw `\r`.
             self.buffer
                 .extend(piece.iter().filter(|byte| **byte != b'\r'));
         }
     }
 
-    /// Every event that is left.
+    /// All remaining events.
     pub(crate) async fn events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.event().await {
@@ -122,7 +123,7 @@ impl Stream {
         events
     }
 
-    /// The rest of the body as text.
+    /// The remaining body as text.
     pub(crate) async fn text(&mut self) -> String {
         while let Some(piece) = self.piece().await {
             self.buffer.extend_from_slice(&piece);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that is gone when dropped.
+/// A directory that is deleted on drop.
 pub(crate) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -16,7 +16,7 @@ impl TempDir {
         Self(path)
     }
 
-    /// The path of something in it.
+    /// The path of an entry of the directory.
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }

@@ -1,4 +1,4 @@
-//! A receiver of webhooks, which checks signatures without the gateway's code.
+//! A receiver of webhooks, which checks signatures without using the gateway's code.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::until;
 
-/// A post as it came.
+/// A received post.
 #[derive(Debug, Clone)]
 pub(crate) struct Post {
     path: String,
@@ -81,8 +81,8 @@ impl WebhookReceiver {
         }
     }
 
-    /// The URL of a path, whose first part selects the response. `accept`: 204. `fail/N`: 500 to the first N.
-    /// `close/N`: the connection is closed without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 1` to the first N. `hang`: no
+    /// The URL of a path, whose first part selects the response. `accept`: 204. `fail/N`: 500 to the first N. `close/N`: the connection is closed
+    /// without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 1` to the first N. `hang`: no
     /// response.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
@@ -95,12 +95,12 @@ impl WebhookReceiver {
         here.cloned().collect()
     }
 
-    /// How many posts came, to whatever path.
+    /// How many posts arrived on all paths.
     pub(crate) fn count(&self) -> usize {
         self.posts.lock().unwrap().len()
     }
 
-    /// Waits until so many posts have come to this path.
+    /// Waits until this number of posts have arrived on this path.
     pub(crate) async fn wait_for_posts(&self, path: &str, times: usize) -> Vec<Post> {
         let posts = async || Some(self.posts(path)).filter(|posts| posts.len() >= times);
         until("a webhook", posts).await

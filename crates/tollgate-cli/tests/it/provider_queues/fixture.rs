@@ -10,9 +10,9 @@ use crate::harness::images::decode;
 use crate::harness::*;
 use crate::videos::mp4_ms;
 
-/// What a task costs, whatever the provider.
+/// The price of a task, for every provider.
 pub(super) const PRICE: f64 = 0.5;
-/// What the account has.
+/// The initial balance of the account.
 pub(super) const BALANCE: f64 = 4.0;
 /// The keys of every channel.
 const KEYS: [&str; 3] = ["up-key-one", "up-key-two", "up-key-three"];
@@ -22,29 +22,29 @@ const KEYS: [&str; 3] = ["up-key-one", "up-key-two", "up-key-three"];
 #[serde(deny_unknown_fields)]
 pub(super) struct QueueProvider {
     pub(super) provider: String,
-    /// The model's name of the gateway and of the provider.
+    /// The gateway's name of the model, and the provider's.
     model: String,
     upstream: String,
-    /// Where clients submit, and what besides model and prompt.
+    /// The path to which clients submit, and the members of the request besides model and prompt.
     path: String,
     request: Map<String, Value>,
     result: ResultKind,
-    /// The status in the record of a task that runs.
+    /// The status in the record of a task that is running.
     #[serde(default = "in_progress")]
     pub(super) running: String,
-    /// A part of the provider's path of a submission.
+    /// A part of the provider's path for submissions.
     submission: String,
-    /// Method and a part of the path of a cancellation; `None` if nothing can be cancelled.
+    /// Method and a part of the path of a cancellation; `None` if the provider cannot cancel jobs.
     cancellation: Option<(String, String)>,
-    /// The scenario of a rejected request.
+    /// The fake's scenario for a rejected request.
     pub(super) rejection: String,
-    /// Whether a job can be found by our own id.
+    /// Whether the gateway can find a job by the id that it sent itself.
     #[serde(default)]
     pub(super) finds_by_external_id: bool,
-    /// Whether the result is not part of the state.
+    /// Whether the result needs another request than the state.
     #[serde(default)]
     pub(super) result_is_separate: bool,
-    /// Whether a job that failed for unknown reasons is not tried again: it would be paid for again.
+    /// Whether a job that failed for an unknown reason is not retried, because a retry would be charged again.
     #[serde(default)]
     pub(super) failures_are_final: bool,
 }
@@ -53,17 +53,17 @@ fn in_progress() -> String {
     "in_progress".to_owned()
 }
 
-/// What a provider generates.
+/// The kind of result that a provider generates.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ResultKind {
-    /// A square image with sides of so many pixels.
+    /// A square image with sides of this number of pixels.
     ImageSide(u32),
     VideoMs(u64),
 }
 
 impl QueueProvider {
-    /// A request; the prompt tells the fake what to do.
+    /// A request whose prompt has directives for the fake.
     fn body(&self, prompt: &str) -> Value {
         let mut body = Value::Object(self.request.clone());
         body["model"] = self.model.as_str().into();
@@ -71,7 +71,7 @@ impl QueueProvider {
         body
     }
 
-    /// How many bytes of a result are too many, if a fake can make them.
+    /// The size in bytes of a result that is too large; `None` if the fake cannot generate one.
     pub(super) fn too_large(&self) -> Option<u64> {
         let is_image = matches!(self.result, ResultKind::ImageSide(_));
         is_image.then_some((128 << 20) + 1)
@@ -87,7 +87,7 @@ pub(super) struct Fixture<'a> {
 }
 
 impl<'a> Fixture<'a> {
-    /// One that runs, with so many channels to fakes of their own. Tasks may take `limit_s` seconds.
+    /// Starts a gateway with this number of channels, each to a separate fake. Tasks may take `limit_s` seconds.
     pub(super) async fn start(
         backend: Backend,
         provider: &'a QueueProvider,
@@ -99,7 +99,7 @@ impl<'a> Fixture<'a> {
         fixture
     }
 
-    /// The same before it runs.
+    /// The same without starting the gateway.
     pub(super) async fn prepare(
         backend: Backend,
         provider: &'a QueueProvider,
@@ -125,7 +125,7 @@ impl<'a> Fixture<'a> {
             );
             fakes.push(fake);
         }
-        // On SQLite a restarted gateway takes its tasks back at once: whoever waits for the lease here waits too long.
+        // On SQLite a restarted gateway reclaims its tasks at once: with this long lease, a gateway that waits for the lease's end fails the test.
         let lease = match backend {
             Backend::Sqlite => "300",
             Backend::Postgres => "1",
@@ -142,14 +142,14 @@ impl<'a> Fixture<'a> {
         }
     }
 
-    /// Submits, which must be accepted; returns the task's id.
+    /// Submits a request, which must be accepted; returns the task's id.
     pub(super) async fn submit(&self, prompt: &str) -> String {
         let body = self.provider.body(prompt);
         let receipt = self.client.post(&self.provider.path, &body).await;
         task_id(&receipt.expect(200).json())
     }
 
-    /// Submits under an idempotency key; `None` if the gateway ends meanwhile.
+    /// Submits under an idempotency key; `None` if the gateway exits meanwhile.
     pub(super) async fn try_submit(&self, prompt: &str, key: &str) -> Option<String> {
         let (path, body) = (&self.provider.path, self.provider.body(prompt));
         let reply = self.client.try_post_once(path, key, &body).await?;
@@ -170,7 +170,7 @@ impl<'a> Fixture<'a> {
         self.check_failed(&record, code);
     }
 
-    /// The submissions that a fake got.
+    /// The submissions that a fake received.
     pub(super) fn submissions(&self, fake: usize) -> Vec<ReceivedRequest> {
         let mut seen = self.fakes[fake].requests();
         seen.retain(|r| r.method == "POST" && r.path.contains(&self.provider.submission));
@@ -180,7 +180,7 @@ impl<'a> Fixture<'a> {
         seen
     }
 
-    /// Waits until the first fake got so many cancellations, if there are any.
+    /// Waits until the first fake received this number of cancellations, if the provider supports them.
     pub(super) async fn wait_for_cancellations(&self, tasks: usize) {
         let Some((method, part)) = &self.provider.cancellation else {
             return;
@@ -193,13 +193,13 @@ impl<'a> Fixture<'a> {
         .await;
     }
 
-    /// How many polls of its first task the first fake got.
+    /// How often the first fake was polled for its first task.
     pub(super) fn polls(&self) -> usize {
         let polls = self.fakes[0].polls();
         polls.first().map_or(0, |(_, times)| times.len())
     }
 
-    /// A completed record: one result that is complete, one price, and nothing that is the provider's own.
+    /// Checks a completed record: one complete result, one price, and no data of the provider.
     pub(super) async fn check_completed(&self, record: &Value) {
         assert_eq!(status(record), "completed", "{record}");
         assert_eq!(record["cost"], PRICE, "{record}");
@@ -219,7 +219,7 @@ impl<'a> Fixture<'a> {
         self.check_private(&format!("{record} {:?}", file.headers));
     }
 
-    /// A failed record: its code, nothing charged, and nothing that is the provider's own.
+    /// Checks a failed record: its code, no charge, and no data of the provider.
     #[track_caller]
     pub(super) fn check_failed(&self, record: &Value, code: &str) {
         let error = serde_json::json!({ "code": code });
@@ -228,7 +228,7 @@ impl<'a> Fixture<'a> {
         self.check_private(&record.to_string());
     }
 
-    /// Neither a provider's address, nor its ids, nor our keys there are public.
+    /// Checks that a text shows no address of a provider, none of its ids, and none of our keys there.
     #[track_caller]
     fn check_private(&self, text: &str) {
         let addresses = self.fakes.iter().map(|fake| fake.address().to_string());
@@ -244,7 +244,7 @@ impl<'a> Fixture<'a> {
         assert_eq!(self.client.balances().await, expected);
     }
 
-    /// So much was spent, our keys are not in the log, and the books close.
+    /// Checks that this amount was spent, that our keys are not in the log, and that the books close.
     pub(super) async fn close(self, spent: f64) {
         self.check_spent(spent).await;
         let log = self.gateway.log();
@@ -254,7 +254,7 @@ impl<'a> Fixture<'a> {
     }
 }
 
-/// The keys that each task of a fake was polled with, sorted.
+/// For each task of a fake, the keys with which it was polled, sorted.
 pub(super) fn keys_of_tasks(fake: &Fake) -> Vec<Vec<String>> {
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for seen in fake.requests() {

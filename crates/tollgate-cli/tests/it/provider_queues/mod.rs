@@ -1,4 +1,4 @@
-//! Jobs in the queues of providers: submitted once, polled over crashes, paid for once.
+//! Jobs in the queues of providers: submitted once, polled across crashes, charged once.
 
 mod fixture;
 
@@ -27,7 +27,7 @@ on_sqlite!(
 
 /// Longer than any test takes.
 const LONG: u32 = 600;
-/// How long a task may take that ends with a timeout.
+/// The time limit of tasks that end with a timeout.
 const SHORT: u32 = 4;
 
 /// Runs a test with each provider, side by side: most of the time they wait.
@@ -64,7 +64,7 @@ async fn check_polled(backend: Backend, provider: &QueueProvider) {
     let fixture = Fixture::start(backend, provider, 1, LONG).await;
     fixture.complete("a pier [[fake:polls=4]]").await;
     assert_eq!(fixture.submissions(0).len(), 1);
-    // Until it was done, and then no more.
+    // The gateway polls until the job has ended, and not after that.
     let polls = 4 + usize::from(provider.result_is_separate);
     assert_eq!(fixture.polls(), polls);
     fixture.close(PRICE).await;
@@ -105,7 +105,7 @@ async fn a_restart_continues_polling(backend: Backend) {
         assert_eq!(submissions.len(), 3, "each was submitted once");
         let mut keys: Vec<Vec<String>> = submissions.iter().map(|one| vec![key(one)]).collect();
         keys.sort_unstable();
-        // A task keeps its key.
+        // A task is always polled with the same key.
         assert_eq!(keys_of_tasks(&fixture.fakes[0]), keys);
         for id in &ids {
             fixture.client.cancel(id).await.expect(200);
@@ -147,12 +147,12 @@ async fn a_crash_without_a_provider_job_id_submits_nothing_twice(backend: Backen
             let (fixture, id) = crash(backend, provider, point, limit_s).await;
             let record = fixture.client.wait_for_end(&id).await;
             if finds {
-                // It is searched for by our own id: polled if it is there, and submitted if it is not.
+                // The gateway searches for the job by its own id: it polls the job if there is one, and submits it otherwise.
                 fixture.check_completed(&record).await;
                 assert_eq!(fixture.submissions(0).len(), 1, "{point}");
                 fixture.close(PRICE).await;
             } else {
-                // Nobody knows whether the provider has it: the task waits for its deadline and costs nothing.
+                // The gateway cannot find out whether the provider has the job: the task waits for its deadline and costs nothing.
                 fixture.check_failed(&record, "timeout");
                 assert_eq!(fixture.submissions(0).len(), submitted, "{point}");
                 fixture.close(0.0).await;
@@ -162,7 +162,7 @@ async fn a_crash_without_a_provider_job_id_submits_nothing_twice(backend: Backen
     .await;
 }
 
-/// Submits at a gateway that ends at a crash point, and starts it again; returns the task.
+/// Submits to a gateway that exits at a crash point, and starts it again; returns the task.
 async fn crash<'a>(
     backend: Backend,
     provider: &'a QueueProvider,
@@ -196,7 +196,7 @@ async fn cancellations_are_sent_upstream(backend: Backend) {
         fixture.wait_for_cancellations(1).await;
         let polls = fixture.polls();
         fixture.check_spent(0.0).await;
-        // While another task runs to its end there are no more polls; one may have been on its way.
+        // While another task runs to its end there are no more polls, except one that may have been in flight.
         fixture.complete("a bridge").await;
         assert!(fixture.polls() <= polls + 1);
         fixture.close(PRICE).await;
@@ -259,7 +259,7 @@ async fn check_taken_over(backend: Backend, provider: &QueueProvider, scenario: 
     fixture.close(PRICE).await;
 }
 
-/// The job itself failed: it is not submitted to another channel.
+/// The job itself failed: the gateway does not submit it to another channel.
 async fn check_not_retried(backend: Backend, provider: &QueueProvider) {
     let fixture = Fixture::start(backend, provider, 2, LONG).await;
     fixture.fakes[0].set(Scenario::Fail);

@@ -1,5 +1,5 @@
-//! One node of three that is cut off from Redis, while the others are not: nobody waits, no money and no task is lost, and limits are
-//! passed by its share at most.
+//! One of three nodes is cut off from Redis, the others are not: no request waits, no money and no task is lost, and limits are exceeded by the
+//! node's share at most.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -15,7 +15,7 @@ on_postgres!(
 const BATCH: &str = "/v1/tasks/batch";
 const LIMIT: usize = 60;
 
-/// Three nodes, the first of which has a way to Redis that can be blocked.
+/// Three nodes. The first one's connection to Redis can be blocked.
 struct Nodes {
     proxy: StallingProxy,
     gateways: Vec<TestGateway>,
@@ -28,7 +28,7 @@ impl Nodes {
         let node = |url: String| {
             let setup = Setup::new(Backend::Postgres).config(PRICES);
             let setup = setup.redis(url);
-            // Calls over a connection that stalls end soon.
+            // With this timeout, calls over a stalled connection end soon.
             let setup = setup.env("TOLLGATE_LIMITS__REDIS_TIMEOUT_MS", "250");
             setup.env("TOLLGATE_LEASES__SECONDS", "4")
         };
@@ -56,7 +56,7 @@ impl Nodes {
         }
     }
 
-    /// How many of so many POSTs one after the other are admitted by a node.
+    /// Sends `count` POSTs one after the other to a node; returns how many were admitted.
     async fn admitted(&self, node: usize, count: usize) -> usize {
         let mut admitted = 0;
         for _ in 0..count {
@@ -89,7 +89,7 @@ async fn a_node_that_is_cut_off_admits_its_share(_: Backend) {
     nodes.proxy.stall(true);
     nodes.wait_for_redis(0).await;
     assert_eq!(nodes.admitted(0, 2 * LIMIT).await, LIMIT / 3);
-    // The others do not know of these: together they admit the limit.
+    // The other nodes do not have the first node's counts: together they admit the limit.
     let others = nodes.admitted(1, LIMIT).await + nodes.admitted(2, LIMIT).await;
     assert!(others.abs_diff(LIMIT) <= 2, "{others}");
     nodes.proxy.stall(false);

@@ -1,5 +1,5 @@
-//! Three gateways on one database and one Redis: limits hold over all of them, and while Redis is lost, each applies what
-//! `limits.on_redis_loss` says, without making anybody wait.
+//! Three gateways on one database and one Redis: limits apply to all of them together, and while Redis is lost, each node applies
+//! `limits.on_redis_loss` without delaying any request.
 
 use std::time::{Duration, Instant};
 
@@ -20,12 +20,12 @@ on_postgres!(
 );
 
 const LEASE_S: u64 = 4;
-/// A call to Redis takes 50 ms at most, a request makes two of them; the rest is a loaded machine's.
+/// A call to Redis takes 50 ms at most, and a request makes two calls; the remaining time allows for a loaded machine.
 const MAX_LATENCY: Duration = Duration::from_secs(3);
 const GENERATIONS: &str = "/v1/images/generations";
 /// The cheapest POST.
 const BATCH: &str = "/v1/tasks/batch";
-/// Time for a node to connect again after a call that took too long on a busy machine.
+/// The time that a node needs to connect again after a call that took too long on a busy machine.
 const RECONNECT: Duration = Duration::from_millis(700);
 
 fn batch() -> Value {
@@ -80,7 +80,7 @@ impl Nodes {
                     let reply = client.post(BATCH, &batch()).await;
                     let took = started.elapsed();
                     assert!(took < MAX_LATENCY, "{took:?}");
-                    // A gateway that is closed without Redis rejects what a slow call was made for.
+                    // A gateway that rejects requests without Redis also rejects one whose call to Redis was too slow.
                     if reply.status == 503 && slow_calls < 3 {
                         slow_calls += 1;
                         tokio::time::sleep(RECONNECT).await;
@@ -95,7 +95,7 @@ impl Nodes {
         admitted
     }
 
-    /// Waits until every node says that Redis is (`1`) or is not (`0`) connected.
+    /// Waits until every node reports that Redis is connected (`1`) or not (`0`).
     async fn wait_for_redis(&self, up: u8) {
         let line = format!("tollgate_redis_up {up}\n");
         for client in &self.clients {
@@ -131,7 +131,7 @@ async fn posts_of_all_nodes_are_limited(_: Backend) {
     nodes.close().await;
 }
 
-/// A chat with an answer of so many words.
+/// A chat whose response has this number of words.
 fn chat(words: u32) -> Value {
     let content = format!("[[sandbox:words={words}]]");
     json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": content }] })
@@ -142,7 +142,7 @@ async fn tokens_of_all_nodes_are_limited(_: Backend) {
         return;
     };
     let nodes = Nodes::start(&redis, "share", &["--tpm", "100"]).await;
-    // What a chat uses counts at the other nodes, until the minute's limit is reached.
+    // The tokens of a chat also count at the other nodes, until the limit of the minute is reached.
     let mut admitted = 0;
     let rejected = loop {
         let client = &nodes.clients[admitted % 3];
@@ -152,7 +152,7 @@ async fn tokens_of_all_nodes_are_limited(_: Backend) {
         }
         admitted += 1;
         assert!(admitted < 60, "the limit is never reached");
-        // The settlement is sent in the background.
+        // The node sends the settlement in the background.
         tokio::time::sleep(Duration::from_millis(100)).await;
     };
     let over = "this API key may use 100 tokens a minute";
@@ -165,14 +165,14 @@ async fn tokens_of_all_nodes_are_limited(_: Backend) {
     nodes.close().await;
 }
 
-/// Within 2 % of the limit: a loaded machine lets single calls to Redis take too long.
+/// Checks that a number is within 2 % of the limit: on a loaded machine single calls to Redis take too long.
 #[track_caller]
 fn assert_within(admitted: usize, limit: usize) {
     let slack = limit.div_ceil(50);
     assert!(admitted.abs_diff(limit) <= slack, "{admitted} of {limit}");
 }
 
-/// A POST that waits for the rest of its body.
+/// Starts a POST whose body is incomplete, so that the gateway waits for the remaining bytes.
 async fn start_post(gateway: &TestGateway, client: &Client) -> RawConnection {
     let mut raw = gateway.raw().await;
     let head = client.raw_json_head(GENERATIONS, 100);
@@ -187,7 +187,7 @@ async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
     let mut nodes = Nodes::start(&redis, "share", &["--max-concurrency", "2"]).await;
     let _first = start_post(&nodes.gateways[0], &nodes.clients[0]).await;
     let _second = start_post(&nodes.gateways[0], &nodes.clients[0]).await;
-    // Asked of Redis: another request in flight meanwhile would be one too many.
+    // The test reads the count from Redis: a request to the gateway would be one too many in flight.
     let set = format!(
         "{{tollgate:limits:1}}:key:{}:in_flight",
         nodes.clients[0].key_id
@@ -195,7 +195,7 @@ async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
     let count = async || redis.query::<u64>(&["ZCARD", &set]).await.unwrap();
     until_true("both to be in flight", async || count().await == 2).await;
     let status = async || nodes.clients[2].get("/v1/tasks").await.status;
-    // They are renewed for as long as they last: the score is when one expires, in milliseconds.
+    // The permits are renewed for as long as the requests last: the score is when a permit expires, in milliseconds.
     let expires = async || {
         let query = ["ZRANGE", &set, "0", "0", "WITHSCORES"];
         let first = redis.query::<Vec<String>>(&query).await.unwrap();
@@ -205,7 +205,7 @@ async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
     let is_renewed = async || expires().await > first + 2.0 * lease_ms;
     until_true("both to be renewed", is_renewed).await;
     assert_eq!(status().await, 429);
-    // Redis may lose them: they are added again.
+    // If Redis loses the permits, the nodes add them again.
     redis.query::<String>(&["FLUSHALL"]).await.unwrap();
     until_true("both to be known again", async || count().await == 2).await;
     assert_eq!(status().await, 429);
@@ -227,7 +227,7 @@ async fn a_lost_redis_leaves_each_node_its_share(_: Backend) {
     };
     let nodes = Nodes::start(&redis, "share", &["--rpm", "60"]).await;
     redis.stop();
-    // Of 60, 20 on each; a node that finds Redis lost decides at once.
+    // The limit of 60 is 20 on each node; a node that detects the loss of Redis decides on its own at once.
     let admitted = nodes.admitted(150).await;
     assert_eq!(admitted, 60);
     nodes.wait_for_redis(0).await;
@@ -235,7 +235,7 @@ async fn a_lost_redis_leaves_each_node_its_share(_: Backend) {
         client.get("/readyz").await.expect(200);
         assert_eq!(client.get("/v1/balance").await.status, 200);
     }
-    // It comes back empty, and is told by each node's first call what was admitted meanwhile.
+    // Redis restarts empty, and each node's first call reports what the node admitted meanwhile.
     redis.start().await;
     nodes.wait_for_redis(1).await;
     let more = nodes.admitted(150).await;
@@ -250,13 +250,13 @@ async fn a_frozen_redis_makes_nobody_wait(_: Backend) {
     let nodes = Nodes::start(&redis, "share", &["--rpm", "60"]).await;
     assert_within(nodes.admitted(30).await, 30);
     redis.freeze();
-    // Each has used 10 of its share of 20.
+    // Each node has used 10 of its share of 20.
     let admitted = nodes.admitted(150).await;
     assert_within(admitted, 30);
     nodes.wait_for_redis(0).await;
     redis.resume();
     nodes.wait_for_redis(1).await;
-    // The 30 from before are still counted there, and those that were sent while it was frozen may be.
+    // Redis still has the count of the 30 from before, and perhaps requests that were sent while it was frozen.
     let more = nodes.admitted(150).await;
     assert!(more <= 32, "{more}");
     nodes.close().await;
@@ -268,11 +268,11 @@ async fn an_emptied_redis_counts_anew(_: Backend) {
     };
     let nodes = Nodes::start(&redis, "share", &["--rpm", "90"]).await;
     assert_within(nodes.admitted(60).await, 60);
-    // The scripts are gone with the counts.
+    // These commands delete both the counts and the scripts.
     redis.query::<String>(&["FLUSHALL"]).await.unwrap();
     redis.query::<String>(&["SCRIPT", "FLUSH"]).await.unwrap();
     let more = nodes.admitted(300).await;
-    // What Redis has counted since.
+    // What Redis has counted since the flush.
     assert_within(more, 90);
     nodes.close().await;
 }

@@ -1,5 +1,5 @@
-//! What nodes tell each other through Redis: tasks that wait for a worker, and cancelled tasks. Without Redis the same is found by
-//! polling; leases are long here, so that nothing else explains what happens.
+//! Messages between nodes through Redis: tasks that wait for a worker, and cancelled tasks. Without Redis, nodes find out the same by polling; leases
+//! are long here, so that only the messages explain the results.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ on_postgres!(
     a_lost_redis_loses_no_task_and_no_money,
 );
 
-/// A third of it is longer than a test waits: until then, a node learns of a cancellation only from a message.
+/// A node renews its leases after a third of this, which is longer than a test waits: until then, only a message informs it of a cancellation.
 const LONG_LEASE_S: u64 = 1_200;
 const SENT: &str = "tollgate_redis_messages_total{direction=\"sent\"}";
 
@@ -26,7 +26,7 @@ fn node(redis: &RedisServer, lease_s: u64, workers: u32) -> Setup {
     setup.env("TOLLGATE_LEASES__SECONDS", lease_s.to_string())
 }
 
-/// Two gateways, and one client of both.
+/// Two gateways, and one client's connection to each.
 struct TwoNodes {
     a: TestGateway,
     b: TestGateway,
@@ -44,7 +44,7 @@ impl TwoNodes {
         Self { a, b, at_a, at_b }
     }
 
-    /// So many images were charged.
+    /// Checks that this number of images was charged.
     async fn close(self, images: u32) {
         let used = PRICE * f64::from(images);
         for client in [&self.at_a, &self.at_b] {
@@ -59,7 +59,7 @@ async fn a_cancellation_reaches_another_node_at_once(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
-    // One worker each, busy for good: a third task runs only when a worker is free.
+    // One worker per node, which a hanging task occupies: a third task runs only when a worker is free.
     let b = node(&redis, LONG_LEASE_S, 1).start().await;
     let at_b = b.funded_client("50").await;
     let hangs = images("[[sandbox:hang]]", 1);
@@ -87,7 +87,7 @@ async fn a_busy_node_wakes_another(_: Backend) {
     let nodes = TwoNodes::start(&redis, LONG_LEASE_S, 1).await;
     let hangs = nodes.at_a.submit(&images("[[sandbox:hang]]", 1)).await;
     nodes.at_a.wait_for_start(&hangs).await;
-    // One node is busy for good. Whatever is submitted to it runs at the other.
+    // The only worker of one node is occupied. Tasks that are submitted to this node run on the other.
     let before = [nodes.a.metric(SENT).await, nodes.b.metric(SENT).await];
     let started = Instant::now();
     for _ in 0..6 {
@@ -120,7 +120,7 @@ async fn a_broken_subscription_is_renewed(_: Backend) {
         .await;
     assert_eq!(killed.unwrap(), 2);
     wait_for_subscribers(&redis, 2).await;
-    // A server that does not respond any more is noticed too.
+    // A node also detects a server that does not respond any more.
     redis.freeze();
     for client in [&nodes.at_a, &nodes.at_b] {
         let is_lost = async || {
@@ -144,7 +144,7 @@ async fn a_lost_redis_loses_no_task_and_no_money(_: Backend) {
     let nodes = TwoNodes::start(&redis, 4, 2).await;
     let body = images("a kite", 1);
     let mut ids = Vec::new();
-    // Killed, frozen, emptied and back, with tasks on the way at each moment.
+    // Redis is killed, frozen, emptied and restarted, with tasks in flight at each step.
     for step in 0..8 {
         for client in [&nodes.at_a, &nodes.at_b] {
             ids.extend(join_all((0..3).map(|_| client.submit(&body))).await);
@@ -164,7 +164,7 @@ async fn a_lost_redis_loses_no_task_and_no_money(_: Backend) {
         let record = nodes.at_a.wait_for_end(id).await;
         assert_eq!(status(&record), "completed");
     }
-    // While it is away, a cancellation holds all the same; the worker learns of it by its lease.
+    // A cancellation also takes effect while Redis is unavailable; the worker detects it when it renews its lease.
     redis.stop();
     let hangs = nodes.at_a.submit(&images("[[sandbox:hang]]", 1)).await;
     nodes.at_a.wait_for_start(&hangs).await;

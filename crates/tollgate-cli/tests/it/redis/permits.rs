@@ -1,4 +1,4 @@
-//! The `max_concurrency` of a channel over three nodes with Redis: one node may use all of it, all together never more.
+//! The `max_concurrency` of a channel over three nodes with Redis: one node may use all of it, and all nodes together never use more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,7 +27,7 @@ fn chat() -> Value {
     json!({ "model": "gpt-4o", "stream": true, "messages": [{ "role": "user", "content": content }] })
 }
 
-/// Three nodes before a provider whose answers take a while.
+/// Three nodes with a channel to a provider whose responses take a while.
 struct Nodes {
     upstream: Arc<Fake>,
     gateways: Vec<TestGateway>,
@@ -74,7 +74,7 @@ impl Nodes {
         }
     }
 
-    /// `count` clients of each of these nodes chat one after the other until the load ends.
+    /// Starts `count` clients of each of these nodes, which chat one after the other until the load ends.
     fn load(&self, nodes: &[usize], count: usize) -> Load {
         let load = Load {
             ends: Arc::default(),
@@ -102,7 +102,7 @@ impl Nodes {
         })
     }
 
-    /// Calls to Redis that were not answered in time.
+    /// The number of calls to Redis that got no response in time.
     async fn unanswered(&self) -> f64 {
         let mut count = 0.0;
         for gateway in &self.gateways {
@@ -114,14 +114,14 @@ impl Nodes {
         count
     }
 
-    /// The most calls at the same time while `part` runs, and every call to Redis is answered in time: on a loaded machine it runs
-    /// again until they are.
+    /// Runs `part` until every call to Redis during it got a response in time, which may need repetitions on a loaded machine. Returns the most calls
+    /// at the same time.
     async fn max_open(&self, part: impl AsyncFn() -> usize) -> usize {
         for _ in 0..40 {
             for gateway in &self.gateways {
                 let answered = "tollgate_redis_calls_total{outcome=\"ok\"}";
                 let before = gateway.metric(answered).await;
-                // A node that comes back says first what it has in flight.
+                // A node that reconnects first reports what it has in flight.
                 let is_back = async || {
                     let is_up = gateway.metric("tollgate_redis_up").await > 0.5;
                     is_up && gateway.metric(answered).await > before + 2.0
@@ -154,14 +154,14 @@ impl Nodes {
 /// Clients that chat.
 struct Load {
     ends: Arc<AtomicBool>,
-    /// Of each node.
+    /// The counts of each node.
     answered: Vec<Arc<AtomicUsize>>,
     max_open: Arc<AtomicUsize>,
     running: JoinSet<()>,
 }
 
 impl Load {
-    /// Looks at the provider all the time from now on.
+    /// From then on, records continuously how many calls the provider has open.
     fn watch(mut self, upstream: &Arc<Fake>) -> Self {
         let (ends, max_open) = (Arc::clone(&self.ends), Arc::clone(&self.max_open));
         let upstream = Arc::clone(upstream);
@@ -174,7 +174,7 @@ impl Load {
         self
     }
 
-    /// Waits until each node has answered so many more.
+    /// Waits until each node has served this number of further chats.
     async fn wait_for_answers(&self, count: usize) {
         for answered in &self.answered {
             let first = answered.load(Ordering::SeqCst);
@@ -183,7 +183,7 @@ impl Load {
         }
     }
 
-    /// Ends it; the most calls at the same time.
+    /// Ends the load; returns the most calls at the same time.
     async fn end(mut self) -> usize {
         self.ends.store(true, Ordering::SeqCst);
         while let Some(ended) = self.running.join_next().await {
@@ -198,7 +198,7 @@ async fn one_node_may_use_the_limit_of_all(_: Backend) {
         return;
     };
     let nodes = Nodes::start(&redis, 6).await;
-    // The share of each would be 2.
+    // A third of the limit is 2, but one node may use all 6.
     for node in [0, 2] {
         let part = async || {
             let load = nodes.load(&[node], 12).watch(&nodes.upstream);
@@ -217,7 +217,7 @@ async fn all_nodes_together_keep_the_limit(_: Backend) {
         return;
     };
     let nodes = Nodes::start(&redis, 6).await;
-    // One has all of it, and leaves the others their shares when they want them.
+    // One node uses all permits, and releases the others' shares when they need them.
     let part = async || {
         let first = nodes.load(&[0], 12).watch(&nodes.upstream);
         nodes.wait_for_open(6).await;
@@ -239,7 +239,7 @@ async fn a_limit_below_the_number_of_nodes_is_kept(_: Backend) {
     let nodes = Nodes::start(&redis, 1).await;
     let part = async || {
         let load = nodes.load(&[0, 1, 2], 2).watch(&nodes.upstream);
-        // They take turns.
+        // With one permit, the nodes take turns.
         load.wait_for_answers(2).await;
         load.end().await
     };
@@ -271,7 +271,7 @@ async fn a_lost_redis_leaves_the_shares(_: Backend) {
     let load = nodes.load(&[0], 12);
     nodes.wait_for_open(6).await;
     redis.stop();
-    // What was borrowed ends with its calls.
+    // A borrowed permit is released when its call ends.
     nodes.wait_for_open(2).await;
     load.end().await;
     let load = nodes.load(&[0, 1, 2], 6).watch(&nodes.upstream);

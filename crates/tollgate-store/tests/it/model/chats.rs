@@ -13,19 +13,19 @@ pub(super) enum Step {
         who: usize,
         prices: [i64; 2],
         worst: [u64; 2],
-        /// On disk in any case.
+        /// Whether the hold must be stored on disk.
         stored: bool,
     },
     Settle(usize, [u64; 2]),
-    /// Without a hold.
+    /// Charges a chat without a hold.
     Charge {
         who: usize,
         prices: [i64; 2],
         used: [u64; 2],
     },
-    /// Its bill is dropped without an end.
+    /// Drops a chat's bill without an end.
     Drop(usize),
-    /// The node that has all stored holds dies, and comes back.
+    /// The node that has all stored holds dies and restarts.
     Die,
 }
 
@@ -44,18 +44,18 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A request that was held for, as the model knows it.
+/// The model's state of a request with a hold.
 pub(super) struct Known {
     who: usize,
     chat: NewChat,
     prices: [i64; 2],
     held: i64,
     hold: ChatHold,
-    /// What was answered at its end.
+    /// The outcome of its end.
     ended: Option<SettleOutcome>,
 }
 
-/// At prices of so many billionths a token.
+/// The cost at prices in billionths per token.
 fn cost(prices: [i64; 2], counts: [u64; 2]) -> i64 {
     prices[0] * counts[0].cast_signed() + prices[1] * counts[1].cast_signed()
 }
@@ -73,7 +73,7 @@ fn is_stored(hold: &ChatHold) -> bool {
 }
 
 impl Account {
-    /// Spends `due`; answers the part that neither balance nor quota covered, whatever other chats have reserved.
+    /// Spends `due`; returns the part that neither balance nor quota covered, regardless of what other chats have reserved.
     fn take(&mut self, due: i64, now: Millis) -> i64 {
         let left = [self.balance_left(), self.quota_left()];
         let left = left.map(|left| left.map(|left| (left + self.reserved).max(0)));
@@ -152,7 +152,7 @@ impl Model {
         } else {
             account.reserved += held;
         }
-        // Nobody else is at work, so none is sent to the disk who need not be.
+        // No other node writes, so no hold is stored on disk that need not be.
         assert_eq!(is_stored(&hold), stored || self.store.is_shared());
         self.chats.push(Known {
             who,
@@ -183,7 +183,7 @@ impl Model {
                 account.reserved -= known.held;
             }
             let is_stored = is_stored(&known.hold);
-            // The money of a stored hold is there; a reservation's may have been spent by then.
+            // A stored hold is always covered; another chat may have spent the money of a reservation by then.
             let debt = if is_stored {
                 account.balance -= from_hold;
                 account.used += from_hold;
@@ -198,7 +198,7 @@ impl Model {
         known.ended = Some(expected);
     }
 
-    /// What is reserved is free again at once.
+    /// A reservation that is dropped is available again at once.
     fn drop(&mut self, pick: usize) {
         if self.chats.is_empty() {
             return;
@@ -212,7 +212,7 @@ impl Model {
         }
     }
 
-    /// Every hold on disk that is open is released.
+    /// Releases every open hold on disk.
     pub(super) async fn die(&mut self) {
         let open = self.chats.iter_mut();
         let open = open.filter(|chat| chat.ended.is_none() && is_stored(&chat.hold));

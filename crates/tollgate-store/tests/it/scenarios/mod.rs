@@ -1,8 +1,8 @@
-//! Scenarios: what the store does with tasks, chats, webhooks, users and keys, one step after another.
+//! Scenarios: the store's behaviour for tasks, chats, webhooks, users and keys, one step after another.
 //!
 //! A file of `tests/cases` has scenarios: a heading, `# the behaviour that it proves`, and steps, `command arguments -> outcome`. Each
-//! scenario runs on a fresh database, in which the audit must find no violation at the end. `…` in an outcome stands for
-//! anything; without an outcome it is `ok`. Options are `name=value`. Times are relative to that of most steps: `at=+5` is 5 ms later.
+//! scenario runs on a new database, in which the audit must find no violation at the end. `…` in an outcome matches anything; without an outcome it
+//! is `ok`. Options are `name=value`. Times are relative to the default time of a step: `at=+5` is 5 ms later.
 
 mod accounts;
 mod audit;
@@ -40,7 +40,7 @@ macro_rules! scenarios {
     )+ };
 }
 
-/// On a database in which the state of unfinished tasks is still in `tasks`, as while nodes of the version before `queue` are alive.
+/// Runs scenarios on a database in which the state of unfinished tasks is still in `tasks`, as while nodes of the version before `queue` are alive.
 macro_rules! scenarios_before_the_move {
     ($($file:ident $name:ident),+ $(,)?) => { $(
         #[test]
@@ -120,12 +120,12 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// That option.
+    /// The value of that option.
     fn option(&self, name: &str) -> Option<&'a str> {
         self.options.get(name).copied()
     }
 
-    /// That time.
+    /// The value of that option as a time.
     fn time(&self, name: &str, default: Millis) -> Millis {
         self.option(name).map_or(default, time)
     }
@@ -148,7 +148,7 @@ fn since(at: impl Into<Option<Millis>>) -> String {
         .map_or("-".to_owned(), |at| format!("{:+}", at - NOW))
 }
 
-/// An outcome: `ok` for nothing.
+/// An outcome as text: `ok` if there is nothing to show.
 fn outcome<T>(result: Result<T, StoreError>, show: impl FnOnce(T) -> String) -> String {
     match result {
         Ok(value) => show(value),
@@ -179,16 +179,16 @@ fn or_dash(value: Option<impl Display>) -> String {
 struct World<'a> {
     db: &'a Db,
     store: Store,
-    /// By key; a user's first key has its user's name.
+    /// The accounts by key; a user's first key has its user's name.
     accounts: BTreeMap<String, TestAccount>,
     /// The ids of tasks.
     tasks: BTreeMap<String, String>,
-    /// By task and fence: `a@1`.
+    /// Leases by task and fence: `a@1`.
     leases: BTreeMap<String, LeasedTask>,
     chats: BTreeMap<String, (NewChat, ChatHold)>,
-    /// The user whom the last claim served last.
+    /// The last user whose task the last claim returned.
     last_user: String,
-    /// From the first audit on.
+    /// `Some` from the first audit on.
     auditor: Option<Auditor>,
 }
 

@@ -215,7 +215,7 @@ impl World<'_> {
     async fn finish(&self, step: &Step<'_>) -> String {
         let end = match step.args[1] {
             "failed" => failed(),
-            // A provider's message may hold anything, even what PostgreSQL cannot store.
+            // A provider's message may contain anything, even characters that PostgreSQL cannot store.
             "nul" => TaskEnd::Failed {
                 code: "provider_error".to_owned(),
                 message: "a\0b 'c' \u{1f5bc}".to_owned(),
@@ -235,7 +235,7 @@ impl World<'_> {
         })
     }
 
-    /// The delivery of that many units, or of `all`, in as many files unless `files` says otherwise.
+    /// A delivery of that many units, or of `all`, in as many files unless the option `files` gives another number.
     fn delivery(&self, step: &Step<'_>, units: &str) -> TaskEnd {
         let kind = self.lease(step.args[0]).task.kind;
         let count = step.option("files").unwrap_or(units).parse().unwrap();
