@@ -38,11 +38,11 @@ pub(super) enum Action {
     /// The writer does not know whether the write was committed, and sends it again.
     ApplyAgain,
     /// The reply to the write is received by the node.
-    Answer,
+    Reply,
     /// The write fails: the node does not know whether it was applied.
     Fail,
-    GiveBack,
-    BeIdle,
+    Return,
+    BecomeIdle,
     Heartbeat,
     Tick,
     OthersRelease,
@@ -91,7 +91,7 @@ struct Node {
 }
 
 #[derive(Clone)]
-pub(super) struct World {
+pub(super) struct Model {
     tick: i64,
     db: Database,
     alive_until: i64,
@@ -191,7 +191,7 @@ impl Node {
     }
 }
 
-impl World {
+impl Model {
     /// A model of a node whose key has had one chat.
     pub(super) fn new(limits: &Limits) -> Self {
         let mut state = GrantsState::default();
@@ -226,19 +226,19 @@ impl World {
                     [0, of.reserved, of.reserved + 1].map(|cost| Action::End { chat, cost }),
                 );
             }
-            actions.push(Action::GiveBack);
+            actions.push(Action::Return);
             let is_beating = |flight: &Flight| matches!(flight.job, Job::Heartbeat { .. });
             if !self.flights.iter().any(is_beating) && node.sent < self.tick {
                 actions.push(Action::Heartbeat);
             }
             if !node.is_idle {
-                actions.push(Action::BeIdle);
+                actions.push(Action::BecomeIdle);
             }
         }
         if let Some(next) = self.flights.front() {
             match next.applied {
                 None => actions.push(Action::Apply),
-                Some(_) => actions.push(Action::Answer),
+                Some(_) => actions.push(Action::Reply),
             }
             if next.applied.is_some() && !next.is_repeated && limits.faults > 0 {
                 actions.push(Action::ApplyAgain);
@@ -267,7 +267,7 @@ impl World {
         match (action, &mut self.node) {
             (Action::Apply, _) => self.apply_next(limits)?,
             (Action::ApplyAgain, _) => self.apply_next_again(),
-            (Action::Answer, _) => self.end_next(true),
+            (Action::Reply, _) => self.end_next(true),
             (Action::Fail, _) => {
                 self.faults += 1;
                 self.end_next(false);
@@ -302,12 +302,12 @@ impl World {
                 let covered = cost.min(chat.reserved);
                 self.send(Job::Settle { chat, covered });
             }
-            (Action::GiveBack, Some(node)) => {
+            (Action::Return, Some(node)) => {
                 for returned in node.state.take_returns() {
                     self.send(Job::Return(returned));
                 }
             }
-            (Action::BeIdle, Some(node)) => node.is_idle = true,
+            (Action::BecomeIdle, Some(node)) => node.is_idle = true,
             (Action::Heartbeat, Some(_)) => self.send(Job::Heartbeat { sent: tick }),
             (_, None) => unreachable!("the node has ended"),
         }
@@ -357,7 +357,7 @@ impl World {
                 Applied::Alive
             }
             Job::Give(write) => Applied::Given(self.db.give(0, write)),
-            Job::Return(returned) => Applied::Returned(self.db.take_back(returned)),
+            Job::Return(returned) => Applied::Returned(self.db.apply_return(returned)),
             Job::Settle { chat, covered } => {
                 let is_paid = self.db.settle(&chat.grant_id, *covered);
                 must(
@@ -379,29 +379,40 @@ impl World {
         let again = match &next.job {
             Job::Heartbeat { .. } | Job::Settle { .. } | Job::Give(GrantWrite::Open(_)) => return,
             Job::Give(write) => Applied::Given(self.db.give(0, write)),
-            Job::Return(returned) => Applied::Returned(self.db.take_back(returned)),
+            Job::Return(returned) => Applied::Returned(self.db.apply_return(returned)),
         };
         next.applied = Some(again);
     }
 
     /// Delivers the outcome of the next write to the node, or that it is unknown.
-    fn end_next(&mut self, is_answered: bool) {
+    fn end_next(&mut self, is_known: bool) {
         let tick = self.tick;
         let flight = self.flights.pop_front().expect("there is one");
         if let Some(node) = &mut self.node {
-            let applied = flight.applied.filter(|_| is_answered);
+            let applied = flight.applied.filter(|_| is_known);
             node.finish_job(flight.job, applied, tick);
         }
     }
 
-    /// Ends the node, with all its state. The next write may still be applied.
-    pub(super) fn crash(mut self, is_next_applied: bool, limits: &Limits) -> Result<(), Violation> {
-        self.node = None;
-        let next = self.flights.pop_front();
-        self.flights.clear();
-        let is_on_its_way = |flight: &Flight| flight.applied.is_none() && is_next_applied;
-        self.flights.extend(next.filter(is_on_its_way));
-        self.finish(limits)
+    pub(super) fn has_writes(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
+    /// The state after the node has ended without its writes; the next write may still be applied.
+    pub(super) fn crash(&self, is_next_applied: bool) -> Self {
+        let may_be_applied = |flight: &&Flight| flight.applied.is_none() && is_next_applied;
+        let next = self.flights.front().filter(may_be_applied);
+        Self {
+            db: self.db.clone(),
+            node: None,
+            flights: next.cloned().into_iter().collect(),
+            ids: self.ids.clone(),
+            // No chat begins any more, and nothing else is counted.
+            chats: 0,
+            faults: 0,
+            others: 0,
+            ..*self
+        }
     }
 
     fn release_as_others(&mut self) {
@@ -426,7 +437,7 @@ impl World {
         let held: i64 = self.db.rows.values().map(|row| row.amount).sum();
         must(
             self.db.available + held + self.db.spent == BALANCE,
-            "money is neither made nor lost",
+            "money is neither created nor lost",
         )?;
         must(
             self.db.rows.values().all(|row| row.amount >= 0),
@@ -478,7 +489,7 @@ impl World {
                 let next = self.flights.front().expect("there is one");
                 let action = match next.applied {
                     None => Action::Apply,
-                    Some(_) => Action::Answer,
+                    Some(_) => Action::Reply,
                 };
                 self.step(action, limits)?;
             }
@@ -486,7 +497,7 @@ impl World {
             node.state.retire_all();
             match node.chats.is_empty() {
                 false => self.step(Action::End { chat: 0, cost: 0 }, limits)?,
-                true => self.step(Action::GiveBack, limits)?,
+                true => self.step(Action::Return, limits)?,
             }
             if self.flights.is_empty() {
                 break;
@@ -496,7 +507,7 @@ impl World {
             self.tick = self.tick.max(self.alive_until);
             self.release_as_others();
         }
-        must(self.db.rows.is_empty(), "every grant is given back")?;
+        must(self.db.rows.is_empty(), "every grant is returned")?;
         self.check()
     }
 
