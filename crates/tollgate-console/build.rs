@@ -1,6 +1,6 @@
 //! Names every file of assets/ with a hash, rewrites the imports between modules to those names, and compresses the files.
 //!
-//! All names contain the same hash, computed over all files: modules may import each other in a circle, and any change renames all files.
+//! All names contain the same hash, computed over all files: modules may import each other cyclically, and any change renames all files.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,4 @@
-// A mock of the admin API: it answers the console's requests with fixed objects in the API's shapes. With it, the pages can be developed without a
+// A mock of the admin API: it responds to the console's requests with fixed objects in the API's shapes. With it, the pages can be developed without a
 // build; `node tests/console/mock.mjs [PORT]` starts it.
 import { createServer } from "node:http";
 import { readFile, readdir } from "node:fs/promises";
@@ -19,7 +19,7 @@ const entry = { id: "entry_1", at, user_id: "user_1", key_id: "key_1", kind: "se
 const task = { id: "task_1", kind: "image", model: "gpt-image-2-official", state: "completed", user_id: "user_1", key_id: "key_1", channel: "openai-main", provider_job_id: "job_9", error_code: null, held: "0", cost: "0.08", refunded: "0", created_at: at, started_at: at, ended_at: later };
 const failed = { ...task, id: "task_2", state: "failed", error_code: "provider_error", cost: "0", ended_at: later };
 const chat = { id: "chat_1", model: "gpt-5", format: "messages", streamed: true, outcome: "done", user_id: "user_1", key_id: "key_1", channel: "openai-main", request_id: "req_1", error_code: null, cost: "0.002", refunded: "0", tokens: { input: 1400, cached_input: 0, cache_write: 0, output: 520, reasoning: 0 }, created_at: at, ended_at: later };
-const attempts = [{ number: 1, channel: "openai-main", key_fingerprint: "9f8e7d6c", external_id: null, provider_job_id: "job_8", fence: 1, outcome: "failed", error: "the provider answered 503", started_at: at, ended_at: later, ms: 310 }, { number: 2, channel: "openai-main", key_fingerprint: "9f8e7d6c", external_id: null, provider_job_id: "job_9", fence: 1, outcome: "completed", error: null, started_at: at, ended_at: later, ms: 2100 }];
+const attempts = [{ number: 1, channel: "openai-main", key_fingerprint: "9f8e7d6c", external_id: null, provider_job_id: "job_8", fence: 1, outcome: "failed", error: "the provider returned 503", started_at: at, ended_at: later, ms: 310 }, { number: 2, channel: "openai-main", key_fingerprint: "9f8e7d6c", external_id: null, provider_job_id: "job_9", fence: 1, outcome: "completed", error: null, started_at: at, ended_at: later, ms: 2100 }];
 const charge = { price: "0.04", units: 2, unit: "image", held: "0.08", settled: "0.08", released: "0", refunded: "0" };
 const steps = ["accepted", "held", "attempt_started", "attempt_failed", "attempt_started", "fetched", "settled", "ended"];
 const details = { record: { code: 200, data: { status: "completed" } }, request: { model: task.model, prompt: "A red door", n: 2 }, adjustments: [], attempts, charge, entries: [entry], webhook: { url: "https://example.com/hook", state: "delivered", tries: [{ number: 1, at, ms: 5, status: 200, error: null }] }, files: [{ url: "/files/a.png", type: "image/png", bytes: 70, expires_at: later }], timeline: steps.map((event, n) => ({ at, event, amount: event === "held" || event === "settled" ? "0.08" : null, attempt: event.startsWith("attempt") ? (n < 4 ? 1 : 2) : null })) };
@@ -30,7 +30,7 @@ const empty = () => ({ data: [], next_cursor: null });
 const list = (...data) => ({ data, next_cursor: null });
 
 /** The responses to GET, by path. */
-const ANSWERS = {
+const RESPONSES = {
   "/users": list(user, { ...user, id: "user_2", name: "ann", disabled: true, unlimited: true }), "/users/user_1": user, "/users/user_1/entries": list(entry),
   "/keys": list(key, { ...key, id: "key_2", name: "", revoked_at: at }), "/keys/key_1": key, "/entries": list(entry), "/usage": { ...list(...usage), watermark: at },
   "/tasks": list(task, failed), "/tasks/task_1": { ...task, ...details }, "/tasks/task_2": { ...failed, ...details, files: [], webhook: null },
@@ -47,7 +47,7 @@ const ANSWERS = {
   "/budgets": list({ id: "bud_1", user_id: "user_1", key_id: null, amount: "10", period: "month", mode: "hard", spent: "4", held: "0", resets_at: later, version: 1 }), "/search": { data: [{ type: "task", id: "task_1", label: "gpt-image-2-official" }, { type: "user", id: "user_1", label: "bob" }] },
 };
 const METHODS = { oidc: { label: "Company account" } };
-const PORTAL = { "/models": ANSWERS["/models"], "/session/methods": METHODS, "/chats": list({ ...chat, channel: undefined }), "/usage": ANSWERS["/usage"], "/budgets": ANSWERS["/budgets"], "/tasks": list(task), "/tasks/task_1": { ...task, files: details.files, record: details.record, request: details.request }, "/keys": list(key), "/entries": list(entry) };
+const PORTAL = { "/models": RESPONSES["/models"], "/session/methods": METHODS, "/chats": list({ ...chat, channel: undefined }), "/usage": RESPONSES["/usage"], "/budgets": RESPONSES["/budgets"], "/tasks": list(task), "/tasks/task_1": { ...task, files: details.files, record: details.record, request: details.request }, "/keys": list(key), "/entries": list(entry) };
 
 async function assetNames(folder = "") {
   const entries = await readdir(path.join(ASSETS, folder), { withFileTypes: true });
@@ -71,7 +71,7 @@ const SERVED = "usage tasks chats quote users keys entries channels prices event
 export function startMock(port = 0, { caching = {}, scripts = {} } = {}) {
   let session = null;
   let stale = true;
-  const answerApi = (request, url, body, send) => {
+  const respondToApi = (request, url, body, send) => {
     const error = (status, code, message, field = null) => send(status, { error: { code, message, field, request_id: "req_mock" } });
     const me = () => ({ kind: "session", name: session.name, role: session.name, scopes: ROLES[session.name] ?? [...ROLES.viewer.map((scope) => scope.replace("read", "write")), "money:write", "secrets:write"], expires_at: null, fresh_until: null });
     const route = url.pathname.slice("/admin/v1".length);
@@ -88,14 +88,14 @@ export function startMock(port = 0, { caching = {}, scripts = {} } = {}) {
     if (route === "/me") return send(200, me());
     if (route === "/quote") return send(200, { endpoint: body.endpoint, model: body.request.model, job: body.request, adjustments: [], unit: "image", units: body.request.n ?? 1, price: "0.04", total: "0.04", exact: true, currency: "USD", channels: ["openai-main"] });
     if (route === "/tail") return send(200, "", "text/event-stream");
-    if (request.method === "GET") return ANSWERS[route] ? send(200, ANSWERS[route], undefined, { etag: `"${ANSWERS[route].version ?? 1}"` }) : error(404, "not_found", `there is no ${route}`);
+    if (request.method === "GET") return RESPONSES[route] ? send(200, RESPONSES[route], undefined, { etag: `"${RESPONSES[route].version ?? 1}"` }) : error(404, "not_found", `there is no ${route}`);
     if (route.endsWith("/credits") && stale) return error(403, "fresh_auth_required", "enter the password again");
     if (route.endsWith("/credits")) return send(201, { ...entry, kind: "credit", amount: body.amount });
     if (route === "/users" && body.name === "bob") return error(409, "name_taken", "the name bob is taken", "name");
     if (route === "/users") return send(201, { ...user, name: body.name });
     if (route === "/keys") return send(201, { ...key, secret: "sk-secret" });
     if (request.method === "PATCH" && !request.headers["if-match"]) return error(428, "precondition_required", "If-Match is missing");
-    return send(200, ANSWERS[route] ?? { ok: true, results: [{ key: "9f8e7d6c", model: "gpt-5", ok: true, ms: 5, error: null }], entry, charge });
+    return send(200, RESPONSES[route] ?? { ok: true, results: [{ key: "9f8e7d6c", model: "gpt-5", ok: true, ms: 5, error: null }], entry, charge });
   };
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, "http://mock");
@@ -114,7 +114,7 @@ export function startMock(port = 0, { caching = {}, scripts = {} } = {}) {
     if (/^\/(console|portal)\//.test(url.pathname)) return send(200, await page(), "text/html; charset=utf-8", { "content-security-policy": POLICY });
     if (url.pathname.startsWith("/files/")) return send(200, PIXEL, "image/png");
     if (url.pathname.endsWith("/openapi.json")) return send(200, { paths: Object.fromEntries(SERVED.map((name) => [`/admin/v1/${name}`, {}])) });
-    if (url.pathname.startsWith("/admin/v1/")) return answerApi(request, url, body, send);
+    if (url.pathname.startsWith("/admin/v1/")) return respondToApi(request, url, body, send);
     if (url.pathname === "/v1/me/session") return send(201, {});
     if (url.pathname === "/v1/me") return session ? send(200, { user, key }) : ((session = { name: "portal" }), send(401, { error: { message: "sign in first" } }));
     const own = PORTAL[url.pathname.slice("/v1/me".length)];

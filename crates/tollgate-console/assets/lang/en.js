@@ -1,9 +1,10 @@
-// The English text of the words that the API uses. All other English text is written in the pages.
+// The English text of words of the API, such as states. All other English texts are in the pages.
 
 /** @type {Record<string, string>} */
 export const en = {
   in_progress: "in progress",
-  client_gone: "client gone",
+  cut: "interrupted",
+  client_gone: "client disconnected",
   half_open: "half open",
   given_up: "given up",
   attempt_started: "attempt started",
@@ -12,7 +13,7 @@ export const en = {
   thousand_characters: "thousand characters",
   low_balance: "low balance",
   circuit_open: "circuit open",
-  queue_age: "age of the queue",
+  queue_age: "queue age",
   audit_violation: "audit violation",
   webhook_given_up: "webhook given up",
   per_image: "per image",

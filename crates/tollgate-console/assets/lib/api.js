@@ -36,9 +36,9 @@ export class ApiError extends Error {
 
 /** @type {() => Promise<boolean>} Requests the password again; returns whether it was accepted. */
 let confirmPassword = async () => false;
-/** Sets the function that requests the password when an action needs a fresh sign-in. */
-export function onFreshSignIn(/** @type {() => Promise<boolean>} */ ask) {
-  confirmPassword = ask;
+/** Sets the function that requests the password when an action requires a fresh sign-in. */
+export function onFreshSignIn(/** @type {() => Promise<boolean>} */ requestPassword) {
+  confirmPassword = requestPassword;
 }
 
 /** A key for the header Idempotency-Key. */
@@ -55,7 +55,7 @@ export function withQuery(/** @type {string} */ path, /** @type {Record<string, 
 }
 
 /**
- * Sends a request, and returns status, body and ETag of the answer.
+ * Sends a request, and returns status, body and ETag of the response.
  * @param {string} method
  * @param {string} path below the API's prefix
  * @param {{ query?: Record<string, any>, body?: any, etag?: string | null, create?: boolean, key?: string,

@@ -11,14 +11,14 @@ const HEIGHT = 150;
 
 /** `times` in Unix seconds; `series`: `{label, values, colour}`, the colour a CSS variable's name. */
 export function Chart({ title, total, times, series }) {
-  const place = useRef(null);
+  const container = useRef(null);
   const dark = theme.value;
   useEffect(() => {
     const css = getComputedStyle(document.documentElement);
     const colour = (name) => css.getPropertyValue(name).trim();
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui" };
     const options = {
-      width: place.current.clientWidth || 300,
+      width: container.current.clientWidth || 300,
       height: HEIGHT,
       legend: { show: false },
       cursor: { y: false },
@@ -26,9 +26,9 @@ export function Chart({ title, total, times, series }) {
       axes: [{ ...axis, values: (_, ticks) => ticks.map((at, n) => timeLabel(at, n > 0 ? ticks[n - 1] : null)) }, { ...axis, size: 48, values: (_, ticks) => ticks.map((n) => compact(n)) }],
       series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), fill: `${colour(one.colour)}22`, width: 2, points: { show: times.length < 3 } }))],
     };
-    const plot = new uPlot(options, [times, ...series.map((one) => one.values)], place.current);
-    const resized = new ResizeObserver(() => plot.setSize({ width: place.current.clientWidth, height: HEIGHT }));
-    resized.observe(place.current);
+    const plot = new uPlot(options, [times, ...series.map((one) => one.values)], container.current);
+    const resized = new ResizeObserver(() => plot.setSize({ width: container.current.clientWidth, height: HEIGHT }));
+    resized.observe(container.current);
     return () => {
       resized.disconnect();
       plot.destroy();
@@ -37,7 +37,7 @@ export function Chart({ title, total, times, series }) {
   const last = series.map((one) => `${one.label}: ${count(one.values.at(-1) ?? 0)}`).join(", ");
   return html`<figure class="chart">
     <figcaption><span>${title}</span><strong>${total}</strong></figcaption>
-    <div ref=${place} role="img" aria-label=${`${title}: ${total}. ${t("Last value")}: ${last}`}></div>
+    <div ref=${container} role="img" aria-label=${`${title}: ${total}. ${t("Last value")}: ${last}`}></div>
   </figure>`;
 }
 

@@ -25,9 +25,9 @@ export function toast(/** @type {string} */ text) {
   setTimeout(() => (toasts.value = toasts.value.filter((shown) => shown.id !== id)), 5000);
 }
 
-/** Asks for a confirmation of an action that cannot be undone. @returns {Promise<boolean>} */
-export async function confirm(/** @type {string} */ question, /** @type {string} */ action) {
-  const draw = (close) => html`<p>${question}</p>
+/** Requests confirmation of an action that cannot be undone. @returns {Promise<boolean>} */
+export async function confirm(/** @type {string} */ message, /** @type {string} */ action) {
+  const draw = (close) => html`<p>${message}</p>
     <div class="form-actions">
       <button type="button" class="danger" onClick=${() => close(true)}>${action}</button>
       <button type="button" class="quiet" onClick=${() => close(false)}>${t("Back")}</button>

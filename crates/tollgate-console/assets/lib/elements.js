@@ -25,7 +25,7 @@ const TONES = {
   cut: "warn", client_gone: "warn", cancelled: "warn", disabled: "warn", revoked: "warn", paused: "warn", shadowed: "warn",
 };
 
-/** A word in a coloured box. The word has the complete meaning, the colour only repeats it. */
+/** A word in a coloured box. The word alone has the complete meaning; the colour only emphasises it. */
 export function Badge({ of, tone }) {
   return html`<span class=${`badge ${tone ?? TONES[of] ?? ""}`}>${t(of)}</span>`;
 }
@@ -35,16 +35,16 @@ export function Time({ at }) {
   return at ? html`<time datetime=${at} title=${at}>${time(at)}</time>` : html`<span>–</span>`;
 }
 
-const PLACES = { task: "tasks", chat: "chats", user: "users", key: "keys", channel: "channels", request: "chats?request_id=" };
-/** Types of objects whose page needs another path of the API than their list does. */
+const PAGES = { task: "tasks", chat: "chats", user: "users", key: "keys", channel: "channels", request: "chats?request_id=" };
+/** Types of objects whose page needs another path of the API than their list. */
 const NEEDED = { channel: "/channels/{name}/pause" };
 
 /** A link to the page of an object; a dash if there is none. */
 export function ObjectLink({ type, id, label }) {
   if (!id) return html`<span>–</span>`;
   if (NEEDED[type] && !isServed(NEEDED[type])) return html`<span class="id">${label ?? id}</span>`;
-  const place = PLACES[type] ?? type;
-  const path = type === "request" ? `${place}${encodeURIComponent(id)}` : `${place}/${encodeURIComponent(id)}`;
+  const page = PAGES[type] ?? type;
+  const path = type === "request" ? `${page}${encodeURIComponent(id)}` : `${page}/${encodeURIComponent(id)}`;
   return html`<a class="id" href=${`${base}/${path}`}>${label ?? id}</a>`;
 }
 
@@ -54,7 +54,7 @@ export function typeOfId(id) {
   return { task: "task", chat: "chat", user: "user", key: "key", req: "request" }[prefix] ?? null;
 }
 
-/** A link if the id is one of an object with a page, else the text. */
+/** A link if the id belongs to an object that has a page, else the id as text. */
 export function AnyId({ id }) {
   const type = typeOfId(id);
   return type ? html`<${ObjectLink} type=${type} id=${id} />` : html`<span class="id">${id ?? "–"}</span>`;
@@ -91,15 +91,15 @@ export function ErrorNotice({ error, retry }) {
   </div>`;
 }
 
-/** Names and values in two columns. `rows` are pairs; false values are left out. */
-export function Facts({ rows }) {
-  return html`<dl class="facts">
+/** The properties of an object: names and values in two columns. `rows` are pairs; false values are left out. */
+export function Properties({ rows }) {
+  return html`<dl class="properties">
     ${rows.filter(Boolean).map(([name, value]) => html`<div><dt>${name}</dt><dd>${value ?? "–"}</dd></div>`)}
   </dl>`;
 }
 
 /**
- * Loads something and draws it: a progress line meanwhile, an error if it failed.
+ * Loads something and draws it: a progress line while it loads, an error if it fails.
  * `children` gets the function `again` to reload it; `missing` is drawn if the response is 404.
  */
 export function Load({ load, deps = [], missing = null, children }) {

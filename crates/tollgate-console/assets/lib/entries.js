@@ -1,4 +1,4 @@
-// Entries of the books as a table.
+// Entries of the ledger as a table.
 import { html } from "./ui.js";
 import { t } from "./i18n.js";
 import { money } from "./format.js";
@@ -14,7 +14,7 @@ export function entryColumns({ owner = false } = {}) {
     { label: t("Amount"), number: true, cell: (row) => money(row.amount) },
     { label: t("Effect on the balance"), number: true, cell: (row) => money(row.delta) },
     { label: t("Balance after"), number: true, cell: (row) => money(row.balance_after) },
-    { label: t("For"), cell: (row) => html`<${AnyId} id=${row.ref} />` },
+    { label: t("Related object"), cell: (row) => html`<${AnyId} id=${row.ref} />` },
     { label: t("Reason"), cell: (row) => [row.reason, row.reference].filter(Boolean).join(" · ") || "–" },
   ].filter(Boolean);
 }

@@ -1,4 +1,4 @@
-// Formats amounts, times and sizes for people.
+// Formats amounts, times and sizes for display.
 import { language, t } from "./i18n.js";
 
 const NANO = 1_000_000_000n;
@@ -6,14 +6,14 @@ const NANO = 1_000_000_000n;
 /** An amount (decimal string) with thousands separated; a dash if there is none. */
 export function money(/** @type {string | null | undefined} */ amount) {
   if (amount == null) return "–";
-  const [whole, fraction] = String(amount).split(".");
-  const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ",");
+  const [integer, fraction] = String(amount).split(".");
+  const grouped = integer.replace(/\B(?=(\d{3})+$)/g, ",");
   return fraction ? `${grouped}.${fraction}` : grouped;
 }
 
 function toNano(/** @type {string} */ amount) {
-  const [whole, fraction = ""] = amount.replace("-", "").split(".");
-  const nano = BigInt(whole) * NANO + BigInt(fraction.padEnd(9, "0"));
+  const [integer, fraction = ""] = amount.replace("-", "").split(".");
+  const nano = BigInt(integer) * NANO + BigInt(fraction.padEnd(9, "0"));
   return amount.startsWith("-") ? -nano : nano;
 }
 

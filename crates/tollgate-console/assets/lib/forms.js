@@ -22,7 +22,7 @@ function toText(/** @type {Field} */ field, /** @type {any} */ value) {
   return value;
 }
 
-/** The API's value for the text that a field shows; throws an error message if there is none. */
+/** The API's value for the text that a field shows; throws an error if the text is invalid. */
 function toValue(/** @type {Field} */ field, /** @type {any} */ shown) {
   if (field.type === "switch" || field.type === "choices") return shown;
   const text = String(shown).trim();
@@ -125,14 +125,14 @@ export function Form({ fields, initial = {}, submit, action, cancel, children })
   return html`<form onSubmit=${send}>
     ${fields.map((field) => {
       const id = `field-${field.name}`;
-      const bad = concerns(error, field);
-      const notes = [field.hint && `${id}-hint`, bad && `${id}-error`].filter(Boolean).join(" ") || undefined;
+      const invalid = concerns(error, field);
+      const notes = [field.hint && `${id}-hint`, invalid && `${id}-error`].filter(Boolean).join(" ") || undefined;
       return html`<div class=${`field ${field.type ?? "text"}`} key=${field.name}>
         <label for=${field.type === "choices" ? undefined : id}>${field.label}${field.required ? html` <span class="muted">${t("(required)")}</span>` : ""}</label>
-        <${Control} field=${field} id=${id} value=${shown[field.name]} invalid=${bad ? "true" : undefined} describedby=${notes}
+        <${Control} field=${field} id=${id} value=${shown[field.name]} invalid=${invalid ? "true" : undefined} describedby=${notes}
           change=${(value) => setShown((before) => ({ ...before, [field.name]: value }))} />
         ${field.hint && html`<p class="hint" id=${`${id}-hint`}>${field.hint}</p>`}
-        ${bad && html`<p class="field-error" role="alert" id=${`${id}-error`}>${error.message}</p>`}
+        ${invalid && html`<p class="field-error" role="alert" id=${`${id}-error`}>${error.message}</p>`}
       </div>`;
     })}
     ${children}
@@ -166,7 +166,10 @@ export async function createObject({ title, path, fields, initial, action, note,
   return created;
 }
 
-/** Edits an object with a form: sends only what changed, and only if nobody else has changed the object meanwhile. */
+/**
+ * Edits an object with a form: sends only the changed fields. If someone else has changed the object in the meantime, the form opens again
+ * with the new values.
+ */
 export async function editObject({ title, path, fields, method = "PATCH" }) {
   let { data: current, etag } = await request("GET", path);
   let note = null;
@@ -187,11 +190,11 @@ export async function editObject({ title, path, fields, method = "PATCH" }) {
       return result;
     }
     ({ data: current, etag } = await request("GET", path));
-    note = t("Somebody else has changed this meanwhile. The form shows the new values: change them again.");
+    note = t("Someone else has changed this in the meantime. The form shows the new values: make your changes again.");
   }
 }
 
-/** Deletes an object that nobody else has changed meanwhile. */
+/** Deletes an object. Fails if someone else changes the object in the meantime. */
 export async function deleteObject(/** @type {string} */ path) {
   const { etag } = await request("GET", path);
   await request("DELETE", path, { etag });
@@ -200,19 +203,19 @@ export async function deleteObject(/** @type {string} */ path) {
 
 /** Shows a secret. It cannot be shown a second time. */
 export function showSecret(/** @type {string} */ secret) {
-  return openDialog(t("Copy this now"), (close) => html`<p>${t("It is shown only this once, and stored only as a hash.")}</p>
+  return openDialog(t("Copy this now"), (close) => html`<p>${t("It is shown only once, and stored only as a hash.")}</p>
     <p class="secret"><code>${secret}</code> <${CopyButton} text=${secret} /></p>
     <div class="form-actions"><button type="button" class="primary" onClick=${() => close(true)}>${t("I have copied it")}</button></div>`);
 }
 
-/** Runs an action of a button, and shows the error if it fails. */
+/** Runs the action of a button, and shows the error if the action fails. */
 export async function run(/** @type {() => Promise<any>} */ action, /** @type {string} */ done = "") {
   try {
     const result = await action();
     if (done) toast(done);
     return result;
   } catch (error) {
-    await openDialog(t("That did not work"), () => html`<${ErrorNotice} error=${error} />`);
+    await openDialog(t("Action failed"), () => html`<${ErrorNotice} error=${error} />`);
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-// The language of the page. The English text is the key; lang/zh.js has the Chinese of each, lang/en.js the API's words in English.
+// The language of the page. The English text is the key; lang/zh.js has its Chinese translation, lang/en.js the English text of words of the API.
 import { signal } from "./ui.js";
 import { en } from "../lang/en.js";
 import { zh } from "../lang/zh.js";

@@ -64,8 +64,8 @@ export function List({ path, columns, filters = [], fixed = {}, timed = false, l
     ${rows.length > 0 && (draw ? draw(rows) : html`<${Table} columns=${columns} rows=${rows} label=${label} />`)}
     ${state.busy && rows.length === 0 && html`<p class="loading" role="status">${t("Loading…")}</p>`}
     ${!state.busy && !state.error && rows.length === 0 && html`<div class="empty">
-      ${filtered ? html`<p>${t("Nothing matches these filters.")}</p>
-        <button type="button" onClick=${() => navigate(address.value.pathname)}>${t("Remove the filters")}</button>` : empty}
+      ${filtered ? html`<p>${t("No results match these filters.")}</p>
+        <button type="button" onClick=${() => navigate(address.value.pathname)}>${t("Clear filters")}</button>` : empty}
     </div>`}
     ${state.next && html`<button type="button" class="more" disabled=${state.busy} onClick=${more}>${state.busy ? t("Loading…") : t("Show more")}</button>`}`;
 }

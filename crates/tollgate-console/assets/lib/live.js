@@ -3,7 +3,7 @@ import { request } from "./api.js";
 
 /**
  * Calls `report` with type and data of every event until the returned function is called. If the connection ends, it
- * is opened again after two seconds, and continues after the last event.
+ * is reopened after two seconds, and continues after the last event.
  * @param {(type: string, data: any) => void} report
  * @param {string} [path]
  * @returns {() => void}
@@ -20,7 +20,7 @@ export function follow(report, path = "/tail") {
         if (event.data) report(event.type, JSON.parse(event.data));
       }
     } catch {
-      // The error is not shown: the connection is retried below.
+      // The error is not shown: the connection is reopened below.
     }
     if (!abort.signal.aborted) setTimeout(connect, 2000);
   };

@@ -5,7 +5,7 @@ import { theme } from "./theme.js";
 
 const BARS = 120;
 
-/** The address of a file on this site, whatever host name the gateway writes into the links that clients get. */
+/** The URL of a file on this site, independent of the host name in the links that the gateway sends to clients. */
 export function localUrl(/** @type {string} */ url) {
   const parsed = new URL(url, location.href);
   return parsed.pathname.startsWith("/files/") ? parsed.pathname + parsed.search : url;
@@ -26,10 +26,10 @@ export function filesOfRecord(record, kind) {
 
 /** One result, drawn by its media type. */
 export function Media({ file, label }) {
-  const [gone, setGone] = useState(false);
+  const [failed, setFailed] = useState(false);
   const url = localUrl(file.url);
-  const onError = () => setGone(true);
-  if (gone) return html`<p class="media-gone">${t("The file has expired or cannot be shown.")}</p>`;
+  const onError = () => setFailed(true);
+  if (failed) return html`<p class="media-failed">${t("The file has expired or cannot be shown.")}</p>`;
   if (file.type?.startsWith("video/")) return html`<video src=${url} controls preload="metadata" aria-label=${label} onError=${onError}></video>`;
   if (file.type?.startsWith("audio/")) return html`<${Audio} url=${url} label=${label} onError=${onError} />`;
   return html`<img src=${url} alt=${label} loading="lazy" onError=${onError} />`;

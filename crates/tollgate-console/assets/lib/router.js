@@ -4,7 +4,7 @@ import { signal } from "./ui.js";
 /** The current address. */
 export const address = signal(new URL(location.href));
 const meta = (/** @type {string} */ name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content");
-/** The gateway's address for clients: it is another one if operators have a separate listener. */
+/** The gateway's URL for clients: it differs from this page's if operators have a separate listener. */
 export const clientsUrl = meta("tollgate-clients") ?? location.origin;
 /** Whether this listener serves the console. */
 export const hasConsole = meta("tollgate-console") !== "elsewhere";

@@ -7,7 +7,7 @@ import { run } from "./forms.js";
 const LONG = ["prompt", "input", "text", "negative_prompt", "instructions"];
 
 /** Whether a field accepts links to images: the form then shows an area to drop images on. */
-function takesImages(name, schema) {
+function acceptsImages(name, schema) {
   return /image|reference|frame/.test(name) && (schema.type === "array" || schema.type === "string") && !schema.enum;
 }
 
@@ -22,7 +22,7 @@ export function SchemaForm({ schema, values, change, id }) {
 }
 
 function SchemaField({ id, name, schema, required, value, change }) {
-  const images = takesImages(name, schema);
+  const images = acceptsImages(name, schema);
   return html`<div class=${`field ${schema.type === "boolean" ? "switch" : ""}`}>
     <label for=${id}>${name}${required ? html` <span class="muted">${t("(required)")}</span>` : ""}</label>
     ${images ? html`<${ImageDrop} id=${id} many=${schema.type === "array"} value=${value} change=${change} />` : html`<${Control} id=${id} name=${name} schema=${schema} required=${required} value=${value} change=${change} />`}
@@ -68,7 +68,7 @@ export function JsonInput({ id, hint, value, change, rows = 3 }) {
     ${!valid && html`<p class="field-error">${t("This is not valid JSON.")}</p>`}`;
 }
 
-/** Images by drop, paste, file choice or address. They are uploaded with the API key of the playground. */
+/** Images by drop, paste, file choice or URL. They are uploaded with the API key of the playground. */
 export function ImageDrop({ id, many, value, change, upload = uploadImage }) {
   const [over, setOver] = useState(false);
   const urls = value === undefined ? [] : [value].flat();
@@ -85,7 +85,7 @@ export function ImageDrop({ id, many, value, change, upload = uploadImage }) {
   };
   return html`<div class=${`drop ${over ? "over" : ""}`} onDragOver=${(event) => (event.preventDefault(), setOver(true))} onDragLeave=${() => setOver(false)} onDrop=${drop}
     onPaste=${(event) => event.clipboardData.files.length && add(event.clipboardData.files)}>
-    <span class="muted">${t("Drop or paste images here, choose files, or give addresses, one a line.")}</span>
+    <span class="muted">${t("Drop or paste images here, choose files, or enter URLs, one per line.")}</span>
     <input type="file" accept="image/*" multiple=${many} aria-label=${t("Choose images")} onChange=${(event) => add(event.target.files)} />
     <textarea id=${id} rows="2" value=${urls.filter((url) => !url.startsWith("data:")).join("\n")} onChange=${(event) => set(event.target.value.split("\n").map((line) => line.trim()).filter(Boolean))}></textarea>
     ${urls.length > 0 && html`<div class="thumbs">${urls.map((url) => html`<button type="button" class="quiet" onClick=${() => set(urls.filter((one) => one !== url))}>${url.startsWith("data:") ? html`<img src=${url} alt="" />` : ""} ${t("Remove")}</button>`)}</div>`}

@@ -1,4 +1,4 @@
-// The frame around every page: navigation, search, language, colours, who is signed in.
+// The frame around every page: navigation, search, language, colours, the signed-in user.
 import { html, useEffect, useState } from "./ui.js";
 import { language, setLanguage, t } from "./i18n.js";
 import { address, base, navigate } from "./router.js";
@@ -23,7 +23,7 @@ export function Shell({ links, name, search, children }) {
   const path = address.value.pathname.replace(/\/+$/, "");
   useEffect(() => setOpen(false), [path]);
   const current = (to) => path === base + to || (to !== "" && path.startsWith(`${base}${to}/`));
-  return html`<a class="skip" href="#main">${t("Skip to the page")}</a>
+  return html`<a class="skip" href="#main">${t("Skip to content")}</a>
     <div class="shell">
       <header class="top">
         <button type="button" class="quiet menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}>${t("Menu")}</button>
@@ -47,7 +47,7 @@ async function signOut() {
   me.value = null;
 }
 
-/** Searches for any id. A single result opens its page at once. */
+/** Searches for an id. If there is a single result, its page opens immediately. */
 function Search() {
   const [hits, setHits] = useState(null);
   const [error, setError] = useState(null);
@@ -71,10 +71,10 @@ function Search() {
     setError(null);
   };
   return html`<form class="search" role="search" aria-label=${t("Search")} onSubmit=${find} onKeyDown=${(event) => event.key === "Escape" && close()}>
-    <input type="search" name="q" minlength="3" required placeholder=${t("Find any id")} aria-label=${t("Find any id")} />
+    <input type="search" name="q" minlength="3" required placeholder=${t("Search by id")} aria-label=${t("Search by id")} />
     ${(hits || error) && html`<div class="hits">
       ${error && html`<${ErrorNotice} error=${error} />`}
-      ${hits?.length === 0 && html`<p>${t("Nothing has this id. Ids of tasks, chats, requests, keys, users and provider jobs are found if they are complete.")}</p>`}
+      ${hits?.length === 0 && html`<p>${t("Nothing has this id. The search finds complete ids of tasks, chats, requests, keys, users and provider jobs.")}</p>`}
       ${hits?.map((hit) => html`<a href=${href(hit)} onClick=${close}><span class="badge">${t(hit.type)}</span> ${hit.label || hit.id}</a>`)}
       <button type="button" class="quiet" onClick=${close}>${t("Close")}</button>
     </div>`}

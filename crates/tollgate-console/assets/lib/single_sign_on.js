@@ -44,20 +44,20 @@ export function SingleSignOnAgain({ done }) {
   return label && html`<button type="button" onClick=${open}>${t("Continue with {provider}", { provider: label })}</button>`;
 }
 
-/** @type {Record<string, () => string>} */
-const REASONS = {
-  denied: () => t("The provider did not sign you in."),
-  disabled: () => t("This account is disabled here. Ask whoever administers this gateway."),
-  expired: () => t("This sign-in was not begun in this browser, or more than ten minutes ago. Try again; if that fails, use the gateway's public address."),
-  name_taken: () => t("Somebody else here has the name of your account. Ask whoever administers this gateway."),
-  no_role: () => t("Your account has no role here. Ask whoever administers the provider for one."),
-  no_user: () => t("There is no user with the name of your account. Ask whoever administers this gateway."),
-  not_fresh: () => t("The provider did not ask for your password just now, or does not say so. Sign out there, then try again."),
-  other_account: () => t("This is another account than the one that is signed in here."),
-  provider_unavailable: () => t("The provider does not answer as it should. Try again later."),
-  rejected: () => t("What the provider answered does not prove who you are. The gateway's log says why."),
-  throttled: () => t("Too many sign-ins have failed. Try again in a quarter of an hour."),
-  unavailable: () => t("The gateway cannot sign anybody in just now. Try again later."),
+/** The message for each value of `error` in the address. @type {Record<string, () => string>} */
+const MESSAGES = {
+  denied: () => t("The identity provider did not sign you in."),
+  disabled: () => t("This account is disabled on this gateway. Contact the gateway's administrator."),
+  expired: () => t("This sign-in was not started in this browser, or was started more than 10 minutes ago. Try again. If that fails, open the gateway's public URL."),
+  name_taken: () => t("Another administrator or user of this gateway has the name of your account. Contact the gateway's administrator."),
+  no_role: () => t("Your account has no role on this gateway. Request a role from the identity provider's administrator."),
+  no_user: () => t("No user has the name of your account. Contact the gateway's administrator."),
+  not_fresh: () => t("The identity provider did not request your password for this sign-in, or did not report when you entered it. Sign out there, then try again."),
+  other_account: () => t("This account is not the one that is signed in to the console."),
+  provider_unavailable: () => t("The identity provider does not respond as expected. Try again later."),
+  rejected: () => t("The identity provider's response does not prove your identity. See the gateway's log for the cause."),
+  throttled: () => t("Too many failed sign-ins. Try again in 15 minutes."),
+  unavailable: () => t("The gateway cannot complete sign-ins at the moment. Try again later."),
 };
 
 /** The page on which a sign-in ends if it failed, or if it ran in a separate window. */
@@ -72,8 +72,8 @@ export function SignedIn() {
     window.close();
   }, []);
   const next = address.value.searchParams.get("next") || `${base}/`;
-  return html`<main class="gate" id="main"><h1>${error ? t("You are not signed in") : t("You are signed in")}</h1>
-    <div class="panel">${error ? html`<p role="alert">${(REASONS[error] ?? REASONS.rejected)()}</p>` : html`<p role="status">${t("You can close this window.")}</p>`}
+  return html`<main class="sign-in-page" id="main"><h1>${error ? t("You are not signed in") : t("You are signed in")}</h1>
+    <div class="panel">${error ? html`<p role="alert">${(MESSAGES[error] ?? MESSAGES.rejected)()}</p>` : html`<p role="status">${t("You can close this window.")}</p>`}
       ${error && html`<div class="form-actions"><a class="button primary" href=${startUrl(next, next === RESULT)} target="_self">${t("Try again")}</a></div>`}</div>
     <p><a href=${`${base}/`}>${t("Other ways to sign in")}</a></p><${Preferences} /></main>`;
 }

@@ -1,4 +1,4 @@
-// Dark or light: the system's setting until a person chooses.
+// Dark or light: the system's setting until the user chooses one.
 import { signal } from "./ui.js";
 
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -1,4 +1,4 @@
-// The libraries with which every module draws: Preact, its hooks, signals, and templates.
+// The libraries that every module uses to draw: Preact, its hooks, signals, and templates.
 import { Component, Fragment, h, render } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
 

@@ -20,7 +20,7 @@ import { Users } from "./users.js";
 import { User } from "./user.js";
 import { Keys } from "./keys.js";
 import { Key } from "./key.js";
-import { Books } from "./books.js";
+import { Ledger } from "./ledger.js";
 import { Channels } from "./channels.js";
 import { Channel } from "./channel.js";
 import { Models } from "./models.js";
@@ -31,7 +31,7 @@ import { Connect } from "./connect.js";
 
 const ROUTES = [
   ["", Overview], ["/gallery", Gallery], ["/tasks", Tasks], ["/tasks/:id", Task], ["/chats", Chats], ["/chats/:id", Chat],
-  ["/playground", Playground], ["/users", Users], ["/users/:id", User], ["/keys", Keys], ["/keys/:id", Key], ["/books", Books],
+  ["/playground", Playground], ["/users", Users], ["/users/:id", User], ["/keys", Keys], ["/keys/:id", Key], ["/books", Ledger],
   ["/channels", Channels], ["/channels/:name", Channel], ["/models", Models], ["/events", Events], ["/nodes", Nodes],
   ["/settings", Settings], ["/settings/:tab", Settings], ["/connect", Connect],
 ];
@@ -40,14 +40,14 @@ const ROUTES = [
 const pages = () => [
   ["", t("Overview"), "users:read", "/usage"], ["/gallery", t("Gallery"), "tasks:read", "/tasks"], ["/tasks", t("Tasks"), "tasks:read", "/tasks"],
   ["/chats", t("Chats"), "chats:read", "/chats"], ["/playground", t("Playground"), "prices:read", "/quote"], ["/users", t("Users"), "users:read", "/users"],
-  ["/keys", t("Keys"), "keys:read", "/keys"], ["/books", t("Books"), "users:read", "/entries"], ["/channels", t("Channels"), "channels:read", "/channels/{name}/pause"],
+  ["/keys", t("Keys"), "keys:read", "/keys"], ["/books", t("Ledger"), "users:read", "/entries"], ["/channels", t("Channels"), "channels:read", "/channels/{name}/pause"],
   ["/models", t("Models and prices"), "prices:read", "/models/custom"], ["/events", t("Events"), "events:read", "/events"], ["/nodes", t("Nodes"), "config:read", "/nodes"],
   ["/settings", t("Settings"), null, "/sessions"], ["/connect", t("Connect"), null, "/me"],
 ];
 
 onFreshSignIn(async () => {
   const fields = [{ name: "password", label: t("Password"), type: "password", required: true, autocomplete: "current-password" }];
-  const note = t("Money and secrets need a sign-in that is at most five minutes old.");
+  const note = t("Actions on money and secrets require a password that was entered in the last five minutes.");
   const submit = async (body) => (await request("POST", "/session/fresh", { body })).data;
   const other = (close) => html`<${SingleSignOnAgain} done=${() => close(true)} />`;
   return (await openForm({ title: t("Enter your password again"), fields, note, action: t("Continue"), submit, other })) !== undefined;
@@ -61,10 +61,10 @@ export function App() {
   };
   useEffect(start, []);
   const path = address.value.pathname.slice(base.length);
-  if (error) return html`<main class="gate"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
+  if (error) return html`<main class="sign-in-page"><h1>Tollgate</h1><${ErrorNotice} error=${error} retry=${start} /></main>`;
   if (path === "/signed-in") return html`<${SignedIn} />`;
   if (path.startsWith("/setup")) return html`<${Setup} />`;
-  if (me.value === undefined) return html`<main class="gate"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
+  if (me.value === undefined) return html`<main class="sign-in-page"><h1>Tollgate</h1><p role="status">${t("Loading…")}</p></main>`;
   if (me.value === null) return html`<${SignIn} />`;
   const all = pages().filter(([, , , api]) => isServed(/** @type {string} */ (api)));
   const links = all.filter(([, , scope]) => !scope || can(scope));
@@ -79,6 +79,6 @@ export function App() {
 }
 
 function NoPage() {
-  return html`<${PageHead} title=${t("There is no such page")} />
+  return html`<${PageHead} title=${t("Page not found")} />
     <p><a href=${`${base}/`}>${t("Go to the overview")}</a></p>`;
 }

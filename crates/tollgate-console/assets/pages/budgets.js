@@ -11,14 +11,14 @@ import { createObject, deleteObject, editObject, run } from "../lib/forms.js";
 const fields = () => [
   { name: "amount", label: t("Amount"), type: "amount", required: true },
   { name: "period", label: t("Period"), type: "select", options: [["day", t("day")], ["week", t("week")], ["month", t("month")]] },
-  { name: "mode", label: t("Mode"), type: "select", options: [["hard", t("hard: requests beyond it are rejected (402)")], ["soft", t("soft: an alert is sent")]] },
+  { name: "mode", label: t("Mode"), type: "select", options: [["hard", t("hard: requests that exceed it are rejected (402)")], ["soft", t("soft: an alert is sent")]] },
 ];
 
 /** Budgets with the buttons to create, change and delete them. `owner`: `{user_id}` or `{key_id}`. */
 export function BudgetList({ owner }) {
   const [changed, setChanged] = useState(0);
   const refresh = () => setChanged((n) => n + 1);
-  const of = owner ? [] : [{ name: "user_id", label: t("User id") }, { name: "key_id", label: t("Key id"), hint: t("A budget has either a user or a key.") }];
+  const of = owner ? [] : [{ name: "user_id", label: t("User id") }, { name: "key_id", label: t("Key id"), hint: t("A budget belongs to either a user or a key.") }];
   const create = async () => (await createObject({ title: t("New budget"), path: "/budgets", fields: [...of, ...fields()], fixed: owner })) && refresh();
   const edit = async (row) => (await run(() => editObject({ title: t("Edit budget"), path: `/budgets/${row.id}`, fields: fields() }))) && refresh();
   const remove = async (row) => {
@@ -27,11 +27,11 @@ export function BudgetList({ owner }) {
     refresh();
   };
   const columns = [
-    !owner && { label: t("Of"), cell: (row) => (row.user_id ? html`<${ObjectLink} type="user" id=${row.user_id} />` : html`<${ObjectLink} type="key" id=${row.key_id} />`) },
+    !owner && { label: t("User or key"), cell: (row) => (row.user_id ? html`<${ObjectLink} type="user" id=${row.user_id} />` : html`<${ObjectLink} type="key" id=${row.key_id} />`) },
     { label: t("Amount"), number: true, cell: (row) => t("{amount} per {period}", { amount: money(row.amount), period: t(row.period) }) },
     { label: t("Mode"), cell: (row) => html`<${Badge} of=${row.mode} />` },
     { label: t("Spent"), number: true, cell: (row) => money(row.spent) }, { label: t("Held"), number: true, cell: (row) => money(row.held) },
-    { label: t("Starts anew"), cell: (row) => html`<${Time} at=${row.resets_at} />` },
+    { label: t("Resets"), cell: (row) => html`<${Time} at=${row.resets_at} />` },
     { label: t("Actions"), cell: (row) => html`<span class="row"><button type="button" disabled=${!can("users:write")} onClick=${() => edit(row)}>${t("Edit")}</button>
       <button type="button" class="danger" disabled=${!can("users:write")} onClick=${() => remove(row)}>${t("Delete")}</button></span>` },
   ].filter(Boolean);

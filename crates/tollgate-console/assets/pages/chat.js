@@ -3,7 +3,7 @@ import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { asCurl, can, get } from "../lib/api.js";
 import { between, count, duration, money } from "../lib/format.js";
-import { Badge, CopyButton, Facts, Json, Load, ObjectLink, PageHead, Time } from "../lib/elements.js";
+import { Badge, CopyButton, Json, Load, ObjectLink, PageHead, Properties, Time } from "../lib/elements.js";
 import { Attempts, refund } from "./task.js";
 
 export function Chat({ id }) {
@@ -16,21 +16,21 @@ export function Chat({ id }) {
       <${CopyButton} label=${t("Copy as curl")} text=${() => asCurl("GET", path)} />`;
     const tokens = chat.tokens ?? {};
     return html`<${PageHead} title=${chat.id} actions=${actions} />
-      <${Facts} rows=${[
+      <${Properties} rows=${[
         [t("Outcome"), html`<${Badge} of=${chat.outcome} /> ${chat.error_code ?? ""}`], [t("Model"), chat.model],
         [t("Format"), `${chat.format}${chat.streamed ? ` · ${t("streamed")}` : ""}`],
         [t("User"), html`<${ObjectLink} type="user" id=${chat.user_id} />`], [t("Key"), html`<${ObjectLink} type="key" id=${chat.key_id} />`],
         [t("Channel"), html`<${ObjectLink} type="channel" id=${chat.channel} />`], [t("Request id"), html`<span class="id">${chat.request_id}</span>`],
-        [t("Started"), html`<${Time} at=${chat.created_at} />`], [t("Took"), duration(between(chat.created_at, chat.ended_at))],
+        [t("Started"), html`<${Time} at=${chat.created_at} />`], [t("Duration"), duration(between(chat.created_at, chat.ended_at))],
         [t("Cost"), money(chat.cost)], [t("Refunded"), money(chat.refunded)],
       ]} />
       <h2>${t("Tokens")}</h2>
-      <${Facts} rows=${[
+      <${Properties} rows=${[
         [t("Input"), count(tokens.input)], [t("Read from the cache"), count(tokens.cached_input)], [t("Written to the cache"), count(tokens.cache_write)],
         [t("Output"), count(tokens.output)], [t("Reasoning"), count(tokens.reasoning)],
       ]} />
       <h2>${t("Attempts")}</h2><${Attempts} attempts=${chat.attempts ?? []} />
-      ${chat.dropped?.length > 0 && html`<h2>${t("Fields that the upstream did not get")}</h2><${Json} value=${chat.dropped} />`}
+      ${chat.dropped?.length > 0 && html`<h2>${t("Fields not sent to the provider")}</h2><${Json} value=${chat.dropped} />`}
       ${chat.charge && html`<h2>${t("Charge")}</h2><${Json} label=${t("Charge")} value=${chat.charge} />`}`;
   }}<//>`;
 }

@@ -1,4 +1,4 @@
-// The list of chats. Bodies of messages are not stored, so there are none to show.
+// The list of chats. The gateway does not store messages, so the page shows none.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { base } from "../lib/router.js";
@@ -21,10 +21,10 @@ export function Chats() {
     { label: t("Channel"), cell: (row) => html`<${ObjectLink} type="channel" id=${row.channel} />` },
     { label: t("Tokens in / out"), number: true, cell: (row) => `${count(row.tokens?.input)} / ${count(row.tokens?.output)}` },
     { label: t("Cost"), number: true, cell: (row) => money(row.cost) },
-    { label: t("Took"), number: true, cell: (row) => duration(between(row.created_at, row.ended_at)) },
+    { label: t("Duration"), number: true, cell: (row) => duration(between(row.created_at, row.ended_at)) },
     { label: t("Time"), cell: (row) => html`<${Time} at=${row.created_at} />` },
   ];
-  const empty = html`<p>${t("No chat in this time. Connect a client, or try one in the playground.")}</p>
+  const empty = html`<p>${t("No chats in this period. Connect a client, or start a chat in the playground.")}</p>
     <a class="button" href=${`${base}/connect`}>${t("Connect a client")}</a>`;
   return html`<${PageHead} title=${t("Chats")}>${t("Chats with their tokens and cost. The gateway does not store messages.")}<//>
     <${List} path="/chats" label=${t("Chats")} columns=${columns} filters=${filters} timed live="chat" empty=${empty} />`;

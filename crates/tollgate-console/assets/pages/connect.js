@@ -27,7 +27,7 @@ export function Connect() {
   const [model, setModel] = useState("gpt-5");
   const chosen = address.value.searchParams.get("client") ?? CLIENTS[0][0];
   const [name, text] = CLIENTS.find(([of]) => of === chosen) ?? CLIENTS[0];
-  return html`<${PageHead} title=${t("Connect")}>${t("Give a client the address of this gateway and an API key. Everything else stays as with the provider.")}<//>
+  return html`<${PageHead} title=${t("Connect")}>${t("Configure the client with the URL of this gateway and an API key. All other settings are the same as for the provider.")}<//>
     <div class="filters">
       <label>${t("Client")}<select onChange=${(event) => setQuery({ client: event.target.value })}>${CLIENTS.map(([of]) => html`<option value=${of} selected=${of === name}>${of}</option>`)}</select></label>
       <label>${t("Model")}<input value=${model} onInput=${(event) => setModel(event.target.value)} /></label>

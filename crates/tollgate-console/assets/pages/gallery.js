@@ -10,7 +10,7 @@ import { noTasks, taskFilters } from "./tasks.js";
 
 export function Gallery() {
   const filters = taskFilters().filter(({ name }) => ["kind", "model", "user_id", "channel"].includes(name));
-  return html`<${PageHead} title=${t("Gallery")}>${t("What was generated. Files are shown until their links expire.")}<//>
+  return html`<${PageHead} title=${t("Gallery")}>${t("Generated images, videos and speech. Files are shown until their links expire.")}<//>
     <${List} path="/tasks" csv=${false} fixed=${{ state: "completed", limit: 24 }} filters=${filters} timed live="task" empty=${noTasks()}
       draw=${(rows) => html`<div class="gallery">${rows.map((row) => html`<${Result} key=${row.id} task=${row} />`)}</div>`} />`;
 }

@@ -10,18 +10,18 @@ import { createObject } from "../lib/forms.js";
 /** Fields of a key that the forms for a new and an existing key share. */
 export const keyFields = () => [
   { name: "name", label: t("Label") },
-  { name: "quota", label: t("Quota"), type: "amount", nullable: true, hint: t("What the key may spend in all. Empty: what its user has.") },
+  { name: "quota", label: t("Quota"), type: "amount", nullable: true, hint: t("The amount that the key may spend in total. Empty: limited only by the balance of its user.") },
   { name: "rpm", label: t("Requests per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
   { name: "tpm", label: t("Tokens per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
-  { name: "max_concurrency", label: t("Requests at the same time"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
-  { name: "models", label: t("Models"), type: "lines", nullable: true, hint: t("One a line. Empty: every model.") },
+  { name: "max_concurrency", label: t("Concurrent requests"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "models", label: t("Models"), type: "lines", nullable: true, hint: t("One per line. Empty: every model.") },
   { name: "expires_at", label: t("Expires (UTC)"), type: "time", nullable: true },
 ];
 
 /** The same with the fields that only operators may set. */
 export const operatorKeyFields = () => [
   ...keyFields(),
-  { name: "trace_content", label: t("Traces record what its chats say"), type: "switch", hint: t("Only traces that are sampled, and only if the gateway exports traces.") },
+  { name: "trace_content", label: t("Record the content of its chats in traces"), type: "switch", hint: t("Applies only to sampled traces, and only if the gateway exports traces.") },
 ];
 
 /** The state of a key as a word: active, expired or revoked. */
@@ -33,11 +33,11 @@ export function keyState(key) {
 
 /** Keys, with the button for a new one. */
 export function KeyList({ userId }) {
-  const [made, setMade] = useState(0);
+  const [created, setCreated] = useState(0);
   const owner = userId ? [] : [{ name: "user_id", label: t("User id"), required: true }];
   const create = async () => {
     const key = await createObject({ title: t("New key"), path: "/keys", fields: [...owner, ...operatorKeyFields()], fixed: userId ? { user_id: userId } : {} });
-    if (key) setMade((n) => n + 1);
+    if (key) setCreated((n) => n + 1);
   };
   const button = html`<button type="button" class=${userId ? "" : "primary"} disabled=${!can("keys:write")} onClick=${create}>${t("New key")}</button>`;
   const columns = [
@@ -50,9 +50,9 @@ export function KeyList({ userId }) {
     { label: t("Created"), cell: (row) => html`<${Time} at=${row.created_at} />` },
   ].filter(Boolean);
   const filters = userId ? [] : [{ name: "user_id", label: t("User id") }, { name: "revoked", label: t("Revoked"), options: ["true", "false"] }];
-  const list = html`<${List} path="/keys" label=${t("Keys")} columns=${columns} filters=${filters} fixed=${userId ? { user_id: userId } : {}} refresh=${made}
-    empty=${html`<p>${t("No key yet. A client needs one to use the gateway.")}</p>${button}`} />`;
-  return userId ? html`<div class="row">${button}</div>${list}` : html`<${PageHead} title=${t("Keys")} actions=${button}>${t("API keys of the users. Only hashes are stored: a key is shown once, when it is made.")}<//>${list}`;
+  const list = html`<${List} path="/keys" label=${t("Keys")} columns=${columns} filters=${filters} fixed=${userId ? { user_id: userId } : {}} refresh=${created}
+    empty=${html`<p>${t("No API key yet. A client needs an API key to use the gateway.")}</p>${button}`} />`;
+  return userId ? html`<div class="row">${button}</div>${list}` : html`<${PageHead} title=${t("Keys")} actions=${button}>${t("API keys of the users. Only hashes are stored: a key is shown once, when it is created.")}<//>${list}`;
 }
 
 export function Keys() {

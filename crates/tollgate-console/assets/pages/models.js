@@ -14,7 +14,7 @@ const ABOUT = ["model", "source", "shadowed", "version", "id"];
 
 const priceFields = () => [
   ...AMOUNTS.map((name) => ({ name, label: t(name), type: "amount", nullable: true })),
-  { name: "when", label: t("Other prices under conditions"), type: "json", nullable: true, hint: t("A list, for example [{\"resolution\":\"4k\",\"per_second\":\"0.6\"}].") },
+  { name: "when", label: t("Conditional prices"), type: "json", nullable: true, hint: t("A list, for example [{\"resolution\":\"4k\",\"per_second\":\"0.6\"}].") },
 ];
 
 /** Sets the price of a model: creates one, or changes the existing one. */
@@ -33,7 +33,7 @@ export function Models() {
     const [models, prices] = await Promise.all([get("/models", {}, signal), allPrices(signal)]);
     return { models: models.data, prices };
   };
-  return html`<${PageHead} title=${t("Models and prices")}>${t("A model without a price costs nothing. Prices of the configuration file are read-only here.")}<//>
+  return html`<${PageHead} title=${t("Models and prices")}>${t("A model without a price is free. Prices from the configuration file are read-only here.")}<//>
     <form class="filters" role="search" aria-label=${t("Filters")} onSubmit=${(event) => event.preventDefault()}>
       <label>${t("Model")}<input type="search" value=${wanted} onInput=${(event) => setQuery({ model: event.target.value })} /></label></form>
     <h2>${t("Models")}</h2>
@@ -58,7 +58,7 @@ function ModelTable({ models, prices, wanted, changed }) {
   const others = prices.filter((price) => !known.has(price.model)).map((price) => ({ id: price.model, kind: "chat", family: null }));
   const rows = [...models, ...others].filter((model) => model.id.toLowerCase().includes(wanted) || model.aliases?.some((alias) => alias.toLowerCase().includes(wanted)));
   const remove = async (model) => {
-    if (!(await confirm(t("Delete the price of {model}? It costs nothing from then on.", { model }), t("Delete the price")))) return;
+    if (!(await confirm(t("Delete the price of {model}? The model is then free.", { model }), t("Delete the price")))) return;
     await run(() => deleteObject(`/prices/${encodeURIComponent(model)}`));
     changed();
   };
@@ -81,24 +81,24 @@ function Price({ price }) {
   if (!price) return html`<span class="muted">${t("no price")}</span>`;
   const set = Object.entries(price).filter(([name, value]) => !ABOUT.includes(name) && typeof value === "string");
   return html`${set.map(([name, value]) => html`<div>${money(value)} <span class="muted">${t(name)}</span></div>`)}
-    ${price.when?.length > 0 && html`<div class="muted">${t("{n} other prices under conditions", { n: price.when.length })}</div>`}`;
+    ${price.when?.length > 0 && html`<div class="muted">${t("{n} conditional prices", { n: price.when.length })}</div>`}`;
 }
 
 function Custom() {
-  const [made, setMade] = useState(0);
+  const [changed, setChanged] = useState(0);
   const create = async () => {
     const fields = [{ name: "name", label: t("Name"), required: true }, { name: "like", label: t("Same fields as the model"), required: true }];
-    (await createObject({ title: t("New model"), path: "/models/custom", fields })) && setMade((n) => n + 1);
+    (await createObject({ title: t("New model"), path: "/models/custom", fields })) && setChanged((n) => n + 1);
   };
   const remove = async (name) => {
     if (!(await confirm(t("Delete this model?"), t("Delete")))) return;
     await run(() => deleteObject(`/models/custom/${encodeURIComponent(name)}`));
-    setMade((n) => n + 1);
+    setChanged((n) => n + 1);
   };
   const columns = [
     { label: t("Name"), cell: (row) => row.name }, { label: t("Same fields as"), cell: (row) => row.like }, { label: t("Source"), cell: (row) => html`<${Badge} of=${row.source} />` },
     { label: t("Actions"), cell: (row) => html`<button type="button" class="danger" disabled=${!can("prices:write") || row.source !== "database"} onClick=${() => remove(row.name)}>${t("Delete")}</button>` },
   ];
-  return html`<h2>${t("Models of your own")}</h2><div class="row"><button type="button" disabled=${!can("prices:write")} onClick=${create}>${t("New model")}</button></div>
-    <${List} path="/models/custom" label=${t("Models of your own")} columns=${columns} refresh=${made} empty=${html`<p>${t("None. Add one to serve a model that the catalogue does not know, with the fields of one that it knows.")}</p>`} />`;
+  return html`<h2>${t("Custom models")}</h2><div class="row"><button type="button" disabled=${!can("prices:write")} onClick=${create}>${t("New model")}</button></div>
+    <${List} path="/models/custom" label=${t("Custom models")} columns=${columns} refresh=${changed} empty=${html`<p>${t("No custom models. Add one to serve a model that is not in the catalogue, with the fields of a model that is.")}</p>`} />`;
 }

@@ -1,4 +1,4 @@
-// Spend, requests, failures and generated units over time; waiting work; the reasons of the last failures.
+// Spend, requests, failures and generated units over time; tasks that are not finished; recent failures by error code.
 import { html, useMemo } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, withQuery } from "../lib/api.js";
@@ -23,11 +23,11 @@ export function Overview() {
     ${can("users:read") && html`<${Load} deps=${[span]} load=${(signal) => get("/usage", { group_by: unit, from, limit: 200 }, signal)}>
       ${(usage) => html`<${Charts} rows=${usage.data} unit=${unit} from=${from} watermark=${usage.watermark} />`}<//>`}
     <div class="split">
-      ${can("tasks:read") && html`<section><h2>${t("Now")}</h2><${Waiting} /></section>`}
+      ${can("tasks:read") && html`<section><h2>${t("Current tasks")}</h2><${Waiting} /></section>`}
       ${can("channels:read") && html`<section><h2>${t("Channels")}</h2><${Health} /></section>`}
-      ${can("users:read") && html`<section><h2>${t("By")} ${DIMENSIONS.map((name) => html` <button type="button" class="quiet" aria-pressed=${name === by} onClick=${() => setQuery({ by: name })}>${t(name)}</button>`)}</h2>
+      ${can("users:read") && html`<section><h2>${t("Usage by")} ${DIMENSIONS.map((name) => html` <button type="button" class="quiet" aria-pressed=${name === by} onClick=${() => setQuery({ by: name })}>${t(name)}</button>`)}</h2>
         <${Shares} by=${by} from=${from} /></section>`}
-      <section><h2>${t("Last failures by cause")}</h2><${Failures} /></section>
+      <section><h2>${t("Recent failures by error code")}</h2><${Failures} /></section>
     </div>`;
 }
 
@@ -55,7 +55,7 @@ function Charts({ rows, unit, from, watermark }) {
       <${Chart} title=${t("Tokens")} total=${total("tokens")} times=${data.times} series=${data.tokens} />
       <${Chart} title=${t("Images and seconds")} total=${`${total("images")} / ${total("seconds")}`} times=${data.times} series=${data.media} />
     </div>
-    ${watermark && html`<p class="muted">${t("Complete up to {time}. Days and hours are those of UTC.", { time: time(watermark) })}</p>`}`;
+    ${watermark && html`<p class="muted">${t("Data is complete up to {time}. Days and hours are in UTC.", { time: time(watermark) })}</p>`}`;
 }
 
 function Waiting() {
@@ -70,8 +70,8 @@ function Waiting() {
     return html`<div class="cards">
       <div class="panel"><div class="muted">${t("Money held by tasks")}</div><div class="stat">${atLeast}${money(sumAmounts(rows.map((row) => row.held)))}</div></div>
       <div class="panel"><div class="muted">${t("Tasks in the queue")}</div><div class="stat"><a href=${`${base}/tasks?state=submitted`}>${atLeast}${queued.length}</a></div></div>
-      <div class="panel"><div class="muted">${t("Age of the oldest")}</div><div class="stat">${oldest ? atLeast + duration(Date.now() - Date.parse(oldest)) : "–"}</div></div>
-      <div class="panel"><div class="muted">${t("Tasks being generated")}</div><div class="stat"><a href=${`${base}/tasks?state=in_progress`}>${atLeast}${rows.length - queued.length}</a></div></div>
+      <div class="panel"><div class="muted">${t("Age of the oldest task")}</div><div class="stat">${oldest ? atLeast + duration(Date.now() - Date.parse(oldest)) : "–"}</div></div>
+      <div class="panel"><div class="muted">${t("Tasks in progress")}</div><div class="stat"><a href=${`${base}/tasks?state=in_progress`}>${atLeast}${rows.length - queued.length}</a></div></div>
     </div>`;
   }}<//>`;
 }
@@ -85,11 +85,11 @@ function Health() {
   const max = (row, name) => Math.max(...row.nodes.map((node) => node[name] ?? 0), 0);
   const columns = [
     { label: t("Channel"), cell: (row) => html`<${ObjectLink} type="channel" id=${row.name} />` },
-    { label: t("Circuit"), cell: (row) => html`<${Badge} of=${row.paused ? "paused" : worst(row)} />` },
+    { label: t("Circuit breaker"), cell: (row) => html`<${Badge} of=${row.paused ? "paused" : worst(row)} />` },
     { label: t("In flight"), number: true, cell: (row) => row.nodes.reduce((sum, node) => sum + node.in_flight, 0) },
     { label: "p50", number: true, cell: (row) => duration(max(row, "p50_ms") || null) },
     { label: "p95", number: true, cell: (row) => duration(max(row, "p95_ms") || null) },
-    { label: t("Errors"), number: true, cell: (row) => `${Math.round(max(row, "error_rate") * 100)} %` },
+    { label: t("Error rate"), number: true, cell: (row) => `${Math.round(max(row, "error_rate") * 100)} %` },
   ];
   return html`<${Load} load=${load}>${(rows) => (rows.length
     ? html`<${Table} label=${t("Channels")} columns=${columns} rows=${rows} />`
@@ -107,8 +107,8 @@ function Shares({ by, from }) {
   if (by === "model") columns[0].cell = (row) => html`<a href=${`${base}${withQuery("/models", { model: of(row) })}`}>${of(row) ?? "–"}</a>`;
   return html`<${Load} deps=${[by, from]} load=${(signal) => get("/usage", { group_by: by, from, metric: "cost,requests,failed", limit: 200 }, signal)}>${({ data }) => {
     const rows = [...data].sort((a, b) => Number(b.cost) - Number(a.cost)).slice(0, 12);
-    return rows.length ? html`<${Table} label=${t("Shares")} columns=${columns} rows=${rows} />`
-      : html`<div class="empty"><p>${t("Nothing was used in this time.")}</p><a href=${`${base}/connect`}>${t("Connect a client")}</a></div>`;
+    return rows.length ? html`<${Table} label=${t("Usage")} columns=${columns} rows=${rows} />`
+      : html`<div class="empty"><p>${t("No usage in this period.")}</p><a href=${`${base}/connect`}>${t("Connect a client")}</a></div>`;
   }}<//>`;
 }
 
@@ -120,10 +120,10 @@ function Failures() {
       can("chats:read") ? get("/chats", { outcome: "failed", limit: 100 }, signal) : none,
     ]);
     const causes = new Map();
-    for (const [place, rows] of [["tasks", tasks.data], ["chats", chats.data]]) {
+    for (const [list, rows] of [["tasks", tasks.data], ["chats", chats.data]]) {
       for (const row of rows) {
-        const id = `${place} ${row.error_code}`;
-        const cause = causes.get(id) ?? { id, place, code: row.error_code, count: 0, last: row };
+        const id = `${list} ${row.error_code}`;
+        const cause = causes.get(id) ?? { id, list, code: row.error_code, count: 0, last: row };
         cause.count += 1;
         causes.set(id, cause);
       }
@@ -131,12 +131,12 @@ function Failures() {
     return [...causes.values()].sort((a, b) => b.count - a.count);
   };
   const columns = [
-    { label: t("Error code"), cell: (row) => html`<a href=${`${base}/${row.place}?error_code=${encodeURIComponent(row.code ?? "")}`}>${row.code ?? "–"}</a>` },
-    { label: t("Of"), cell: (row) => t(row.place) },
+    { label: t("Error code"), cell: (row) => html`<a href=${`${base}/${row.list}?error_code=${encodeURIComponent(row.code ?? "")}`}>${row.code ?? "–"}</a>` },
+    { label: t("Kind"), cell: (row) => t(row.list) },
     { label: t("Count"), number: true, cell: (row) => row.count },
-    { label: t("Last"), cell: (row) => html`<${ObjectLink} type=${row.place === "tasks" ? "task" : "chat"} id=${row.last.id} label=${duration(between(row.last.created_at, new Date().toISOString()))} />` },
+    { label: t("Last"), cell: (row) => html`<${ObjectLink} type=${row.list === "tasks" ? "task" : "chat"} id=${row.last.id} label=${duration(between(row.last.created_at, new Date().toISOString()))} />` },
   ];
   return html`<${Load} load=${load}>${(rows) => (rows.length
-    ? html`<${Table} label=${t("Last failures by cause")} columns=${columns} rows=${rows} />`
-    : html`<div class="empty"><p>${t("Nothing has failed in the last 7 days.")}</p></div>`)}<//>`;
+    ? html`<${Table} label=${t("Recent failures by error code")} columns=${columns} rows=${rows} />`
+    : html`<div class="empty"><p>${t("No failures in the last 7 days.")}</p></div>`)}<//>`;
 }

@@ -40,7 +40,7 @@ function MediaPlayground({ at, models }) {
   useEffect(() => {
     if (again && can("tasks:read")) get(`/tasks/${encodeURIComponent(again)}`).then(({ request }) => setValues(fieldsOf(request)), () => {});
   }, [again]);
-  if (!model) return html`<div class="empty"><p>${t("No model makes images, videos or speech here.")}</p></div>`;
+  if (!model) return html`<div class="empty"><p>${t("No model that generates images, videos or speech is available.")}</p></div>`;
   const known = Object.keys(model.schema.properties ?? {});
   const request = { model: model.id, ...Object.fromEntries(Object.entries(values).filter(([field, value]) => known.includes(field) && value !== undefined)) };
   const change = (field, value) => setValues((before) => ({ ...before, [field]: value }));
@@ -52,7 +52,7 @@ function MediaPlayground({ at, models }) {
     <${SchemaForm} key=${`${model.id}-${again && Object.keys(values).length > 0}`} id=${`play-${at}`} schema=${model.schema} values=${values} change=${change} />
     <${Quote} endpoint=${model.endpoint} request=${request} />
     <${Result} model=${model} request=${request} />
-    <details><summary>${t("The same in code")}</summary><${Snippets} endpoint=${model.endpoint} request=${request} /></details>
+    <details><summary>${t("Code samples")}</summary><${Snippets} endpoint=${model.endpoint} request=${request} /></details>
   </section>`;
 }
 

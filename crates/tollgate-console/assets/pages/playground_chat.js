@@ -25,8 +25,8 @@ export function ChatPlayground() {
   const [state, setState] = useState(/** @type {any} */ ({}));
   const abort = useRef(/** @type {AbortController | null} */ (null));
   const next = draft ? [...turns, { role: "user", text: draft, image }] : turns;
-  const shape = FORMATS[format];
-  const body = { ...shape.body(model, next), ...others };
+  const api = FORMATS[format];
+  const body = { ...api.body(model, next), ...others };
   const send = async (event) => {
     event.preventDefault();
     setTurns([...next, { role: "assistant", text: "" }]);
@@ -61,7 +61,7 @@ export function ChatPlayground() {
       </form>
     </section>
     <section class="panel"><h2>${t("Request")}</h2>
-      ${next.length > 0 && html`<${Quote} endpoint=${shape.path(model).split("?")[0]} request=${body} />`}
-      <${Snippets} endpoint=${shape.path(model).replace("streamGenerateContent?alt=sse", "generateContent")} request=${{ ...body, stream: undefined }} /></section>
+      ${next.length > 0 && html`<${Quote} endpoint=${api.path(model).split("?")[0]} request=${body} />`}
+      <${Snippets} endpoint=${api.path(model).replace("streamGenerateContent?alt=sse", "generateContent")} request=${{ ...body, stream: undefined }} /></section>
   </div>`;
 }

@@ -12,14 +12,14 @@ export function Quote({ endpoint, request }) {
   const [quote, setQuote] = useState(/** @type {any} */ ({}));
   const text = JSON.stringify(request);
   // On the client API a quote needs an API key; a request with nothing but the model is not quoted yet.
-  const isAsked = (API !== "/v1" || Boolean(apiKey.value)) && Object.keys(request).length > 1;
-  const ask = () => sendRequest("POST", "/quote", { body: { endpoint, request }, bearer: API === "/v1" ? apiKey.value : undefined });
+  const isRequested = (API !== "/v1" || Boolean(apiKey.value)) && Object.keys(request).length > 1;
+  const requestQuote = () => sendRequest("POST", "/quote", { body: { endpoint, request }, bearer: API === "/v1" ? apiKey.value : undefined });
   useEffect(() => {
-    if (!isAsked) return undefined;
-    const timer = setTimeout(() => ask().then(({ data }) => setQuote({ value: data }), (error) => setQuote({ error })), 500);
+    if (!isRequested) return undefined;
+    const timer = setTimeout(() => requestQuote().then(({ data }) => setQuote({ value: data }), (error) => setQuote({ error })), 500);
     return () => clearTimeout(timer);
   }, [endpoint, text, apiKey.value]);
-  if (!isAsked) return null;
+  if (!isRequested) return null;
   const { value, error } = quote;
   if (error) return html`<p class="notice warn" role="status">${error.message}</p>`;
   if (!value) return html`<p class="muted" role="status">${t("Calculating the price…")}</p>`;

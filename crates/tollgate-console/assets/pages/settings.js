@@ -31,7 +31,7 @@ function Managed({ path, label, columns, fields, editFields, create, newLabel, s
   const add = async () => (await create()) && refresh();
   const edit = async (row) => (await run(() => editObject({ title: label, path: `${path}/${row.id}`, fields: editFields }))) && refresh();
   const remove = async (row) => {
-    if (!(await confirm(t("Delete {name}? It stops working at once.", { name: row.name ?? row.id }), t("Delete")))) return;
+    if (!(await confirm(t("Delete {name}? It stops working immediately.", { name: row.name ?? row.id }), t("Delete")))) return;
     await run(() => deleteObject(`${path}/${row.id}`));
     refresh();
   };
@@ -49,7 +49,7 @@ function Tokens() {
     { label: t("Last used"), cell: (row) => html`<${Time} at=${row.last_used_at} />` }, { label: t("Expires (UTC)"), cell: (row) => html`<${Time} at=${row.expires_at} />` },
   ];
   return html`<${Managed} path="/tokens" label=${t("Tokens")} columns=${columns} scope="config:write" newLabel=${t("New token")}
-    create=${() => createObject({ title: t("New token"), path: "/tokens", fields, initial: { scopes: [] } })} explain=${t("Tokens let programs use the admin API. A token can be given only scopes that you have.")} />`;
+    create=${() => createObject({ title: t("New token"), path: "/tokens", fields, initial: { scopes: [] } })} explain=${t("Programs use tokens to call the admin API. You can give a token only scopes that you have.")} />`;
 }
 
 function Admins() {
@@ -57,7 +57,7 @@ function Admins() {
   const create = async () => {
     const admin = await createObject({ title: t("New administrator"), path: "/admins", fields: [{ name: "name", label: t("Name"), required: true }, role], initial: { role: "viewer" } });
     if (admin?.link) {
-      await openDialog(t("Send this link"), () => html`<p>${t("It sets the password of {name}, works once, and ends in an hour.", admin)}</p>
+      await openDialog(t("Send this link"), () => html`<p>${t("The link sets the password of {name}, works once, and expires in an hour.", admin)}</p>
         <p class="secret"><code>${admin.link}</code> <${CopyButton} text=${admin.link} /></p>`);
     }
     return admin;
@@ -68,26 +68,26 @@ function Admins() {
     { label: t("Last sign-in"), cell: (row) => html`<${Time} at=${row.last_sign_in_at} />` },
   ];
   return html`<${Managed} path="/admins" label=${t("Administrators")} columns=${columns} scope="config:write" newLabel=${t("New administrator")} create=${create}
-    editFields=${[role, { name: "disabled", label: t("Disabled"), type: "switch" }]} explain=${t("Owner: everything. Operator: everything but money and secrets. Finance: reads, prices and money. Support: reads, cancels tasks. Viewer: reads.")} />`;
+    editFields=${[role, { name: "disabled", label: t("Disabled"), type: "switch" }]} explain=${t("Owner: everything. Operator: everything except money and secrets. Finance: read access, prices and money. Support: read access, cancels tasks. Viewer: read access.")} />`;
 }
 
 function Sessions() {
   const columns = [
-    { label: t("Session"), cell: (row) => html`<span class="id">${row.id}</span> ${row.current ? html`<${Badge} of="this one" tone="good" />` : ""}` },
-    { label: t("Address"), cell: (row) => row.address }, { label: t("Started"), cell: (row) => html`<${Time} at=${row.created_at} />` }, { label: t("Last seen"), cell: (row) => html`<${Time} at=${row.last_seen_at} />` },
+    { label: t("Session"), cell: (row) => html`<span class="id">${row.id}</span> ${row.current ? html`<${Badge} of="current" tone="good" />` : ""}` },
+    { label: t("IP address"), cell: (row) => row.address }, { label: t("Started"), cell: (row) => html`<${Time} at=${row.created_at} />` }, { label: t("Last seen"), cell: (row) => html`<${Time} at=${row.last_seen_at} />` },
   ];
-  return html`<p class="muted">${t("You are signed in as {name}.", me.value)}</p><${List} path="/sessions" label=${t("Sessions")} columns=${columns} csv=${false} empty=${html`<p>${t("No session: you use a token.")}</p>`} />`;
+  return html`<p class="muted">${t("You are signed in as {name}.", me.value)}</p><${List} path="/sessions" label=${t("Sessions")} columns=${columns} csv=${false} empty=${html`<p>${t("No sessions. You are signed in with an admin token.")}</p>`} />`;
 }
 
 function Alerts() {
   const fields = [
     { name: "on", label: t("Event"), type: "select", options: ALERTS.map((name) => [name, t(name)]) },
-    { name: "threshold", label: t("Threshold"), nullable: true, hint: t("Low balance: an amount. Budget: a part from 0 to 1. Age of the queue: seconds. Others: empty.") },
+    { name: "threshold", label: t("Threshold"), nullable: true, hint: t("Low balance: an amount. Budget: a fraction from 0 to 1. Queue age: seconds. Others: empty.") },
     { name: "url", label: t("Webhook URL"), type: "url", required: true },
   ];
   const test = async (row) => {
     const result = await run(async () => (await request("POST", `/alerts/${row.id}/test`)).data);
-    if (result) await openDialog(t("Test"), () => html`<p>${result.error ?? t("The receiver answered {status} after {ms} ms.", result)}</p>`);
+    if (result) await openDialog(t("Test"), () => html`<p>${result.error ?? t("The receiver responded with {status} after {ms} ms.", result)}</p>`);
   };
   const log = (row) => run(async () => {
     const { data } = (await request("GET", `/alerts/${row.id}/deliveries`)).data;

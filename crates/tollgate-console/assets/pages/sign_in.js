@@ -14,7 +14,7 @@ export function SignIn() {
     { name: "name", label: t("Name"), required: true, autocomplete: "username" },
     { name: "password", label: t("Password"), type: "password", required: true, autocomplete: "current-password" },
   ];
-  const token = [{ name: "token", label: t("Admin token"), type: "password", required: true, hint: t("Kept in this tab only. The command `tollgate admin-key` prints the owner's token.") }];
+  const token = [{ name: "token", label: t("Admin token"), type: "password", required: true, hint: t("Stored in this tab only. The command `tollgate admin-key` prints the owner's token.") }];
   const signIn = async (body) => {
     me.value = (await request("POST", "/session", { body })).data;
   };
@@ -26,7 +26,7 @@ export function SignIn() {
       throw Object.assign(new Error(t("This token is not valid.")), { field: "token" });
     }
   };
-  return html`<main class="gate" id="main">
+  return html`<main class="sign-in-page" id="main">
     <h1>${t("Sign in to Tollgate")}</h1>
     <${SingleSignOn} />
     <div class="panel">
@@ -35,7 +35,7 @@ export function SignIn() {
         : html`<${Form} key="password" fields=${password} action=${t("Sign in")} submit=${signIn} />`}
     </div>
     <button type="button" class="quiet" onClick=${() => setByToken(!byToken)}>${byToken ? t("Sign in with a password") : t("Sign in with an admin token")}</button>
-    <p class="muted">${t("No account yet? The first start of `tollgate serve` prints a sign-in link; `tollgate admin create NAME --role ROLE` prints one for others.")}</p>
+    <p class="muted">${t("No account yet? The first start of `tollgate serve` prints a sign-in link; `tollgate admin create NAME --role ROLE` prints one for each further administrator.")}</p>
     <${Preferences} />
   </main><${Overlays} />`;
 }

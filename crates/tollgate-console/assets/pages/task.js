@@ -1,10 +1,10 @@
-// One task: its result, its timeline with the money beside each step, attempts, books, webhook.
+// One task: its result, its timeline with the money beside each step, attempts, ledger entries, webhook.
 import { html } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { asCurl, can, get, request } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { bytes, duration, money } from "../lib/format.js";
-import { Badge, CopyButton, Facts, Json, Load, ObjectLink, PageHead, Table, Time } from "../lib/elements.js";
+import { Badge, CopyButton, Json, Load, ObjectLink, PageHead, Properties, Table, Time } from "../lib/elements.js";
 import { EntryTable } from "../lib/entries.js";
 import { confirm } from "../lib/dialog.js";
 import { openForm, run } from "../lib/forms.js";
@@ -12,10 +12,10 @@ import { filesOfRecord, Media } from "../lib/media.js";
 
 const UNFINISHED = ["submitted", "in_progress"];
 
-/** Asks for the amount and the reason of a refund, and sends it. */
+/** Opens a form for the amount and the reason of a refund, and sends the refund. */
 export async function refund(path, charge) {
   const fields = [
-    { name: "amount", label: t("Amount"), type: "amount", hint: t("Empty: all that is left. Settled {settled}, refunded so far {refunded}.", charge) },
+    { name: "amount", label: t("Amount"), type: "amount", hint: t("Empty: the entire remaining amount. Settled: {settled}. Refunded so far: {refunded}.", charge) },
     { name: "reason", label: t("Reason"), required: true },
   ];
   const submit = async (body, key) => (await request("POST", `${path}/refund`, { body, key })).data;
@@ -29,25 +29,25 @@ export function Task({ id }) {
 
 function Details({ task, path, again }) {
   const cancel = async () => {
-    if (!(await confirm(t("Cancel this task? What is held for it is released."), t("Cancel the task")))) return;
+    if (!(await confirm(t("Cancel this task? The amount held for it is released."), t("Cancel the task")))) return;
     await run(() => request("POST", `${path}/cancel`), t("Cancelled"));
     again();
   };
   const resend = async () => {
-    await run(() => request("POST", `${path}/webhook/resend`), t("The webhook will be sent again."));
+    await run(() => request("POST", `${path}/webhook/resend`), t("The webhook will be resent."));
     again();
   };
   const settled = Number(task.charge?.settled ?? 0) > Number(task.charge?.refunded ?? 0);
   const actions = html`
     <button type="button" class="quiet" onClick=${again}>${t("Refresh")}</button>
-    <a class="button" href=${`${base}/playground?model=${encodeURIComponent(task.model)}&task=${encodeURIComponent(task.id)}`}>${t("Again with changes")}</a>
+    <a class="button" href=${`${base}/playground?model=${encodeURIComponent(task.model)}&task=${encodeURIComponent(task.id)}`}>${t("Edit and resubmit")}</a>
     ${UNFINISHED.includes(task.state) && html`<button type="button" class="danger" disabled=${!can("tasks:write")} onClick=${cancel}>${t("Cancel")}</button>`}
     ${settled && html`<button type="button" disabled=${!can("money:write")} onClick=${async () => (await refund(path, task.charge)) && again()}>${t("Refund")}</button>`}
     <${CopyButton} label=${t("Copy as curl")} text=${() => asCurl("GET", path)} />`;
   const files = task.files?.length ? task.files : filesOfRecord(task.record, task.kind);
   const charge = task.charge;
   return html`<${PageHead} title=${task.id} actions=${actions} />
-    <${Facts} rows=${[
+    <${Properties} rows=${[
       [t("State"), html`<${Badge} of=${task.state} /> ${task.error_code ?? ""}`], [t("Model"), task.model], [t("Kind"), t(task.kind)],
       [t("User"), html`<${ObjectLink} type="user" id=${task.user_id} />`], [t("Key"), html`<${ObjectLink} type="key" id=${task.key_id} />`],
       [t("Channel"), html`<${ObjectLink} type="channel" id=${task.channel} />`], [t("Provider job id"), html`<span class="id">${task.provider_job_id ?? "–"}</span>`],
@@ -62,13 +62,13 @@ function Details({ task, path, again }) {
       <section><h2>${t("Timeline")}</h2><${Timeline} steps=${task.timeline ?? []} /></section>
       <section><h2>${t("Attempts")}</h2><${Attempts} attempts=${task.attempts ?? []} /></section>
     </div>
-    <h2>${t("Books of this task")}</h2>
-    ${task.entries?.length ? html`<${EntryTable} rows=${task.entries} />` : html`<p class="muted">${t("No money has moved.")}</p>`}
+    <h2>${t("Ledger entries of this task")}</h2>
+    ${task.entries?.length ? html`<${EntryTable} rows=${task.entries} />` : html`<p class="muted">${t("No ledger entries.")}</p>`}
     ${task.webhook && html`<${Webhook} webhook=${task.webhook} resend=${can("tasks:write") ? resend : null} />`}
     <div class="split">
       <section><h2>${t("Request")}</h2><${Json} label=${t("Request")} value=${task.request} />
         ${task.adjustments?.length > 0 && html`<h3>${t("Adjustments")}</h3><${Json} label=${t("Adjustments")} value=${task.adjustments} />`}</section>
-      <section><h2>${t("Record of the client")}</h2><${Json} label=${t("Record of the client")} value=${task.record} /></section>
+      <section><h2>${t("Task as the client sees it")}</h2><${Json} label=${t("Task as the client sees it")} value=${task.record} /></section>
     </div>`;
 }
 
@@ -87,7 +87,7 @@ export function Attempts({ attempts }) {
     { label: t("Outcome"), cell: (row) => html`<${Badge} of=${row.outcome ?? "running"} />${row.error ? html`<div class="muted">${typeof row.error === "string" ? row.error : JSON.stringify(row.error)}</div>` : ""}` },
     { label: t("Key"), cell: (row) => html`<span class="id">${row.key_fingerprint ?? "–"}</span>` },
     { label: t("Ids"), cell: (row) => html`<span class="id">${[row.external_id, row.provider_job_id].filter(Boolean).join(" · ") || "–"}</span>` },
-    { label: t("Took"), number: true, cell: (row) => duration(row.ms) },
+    { label: t("Duration"), number: true, cell: (row) => duration(row.ms) },
   ];
   if (!attempts.length) return html`<p class="muted">${t("No attempt yet.")}</p>`;
   return html`<${Table} label=${t("Attempts")} columns=${columns} rows=${attempts} />`;
@@ -96,9 +96,9 @@ export function Attempts({ attempts }) {
 function Webhook({ webhook, resend }) {
   const columns = [
     { label: "#", cell: (row) => row.number }, { label: t("Time"), cell: (row) => html`<${Time} at=${row.at} />` },
-    { label: t("Status"), cell: (row) => row.status }, { label: t("Error"), cell: (row) => row.error }, { label: t("Took"), number: true, cell: (row) => duration(row.ms) },
+    { label: t("Status"), cell: (row) => row.status }, { label: t("Error"), cell: (row) => row.error }, { label: t("Duration"), number: true, cell: (row) => duration(row.ms) },
   ];
   return html`<h2>${t("Webhook")} <${Badge} of=${webhook.state} /></h2>
-    <p><span class="id">${webhook.url}</span> <button type="button" disabled=${!resend} onClick=${resend}>${t("Send again")}</button></p>
+    <p><span class="id">${webhook.url}</span> <button type="button" disabled=${!resend} onClick=${resend}>${t("Resend")}</button></p>
     ${webhook.tries?.length > 0 && html`<${Table} label=${t("Webhook")} columns=${columns} rows=${webhook.tries} />`}`;
 }

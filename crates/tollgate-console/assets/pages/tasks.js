@@ -17,7 +17,7 @@ export const taskFilters = () => [
 ];
 
 /** The text of an empty list of tasks. */
-export const noTasks = () => html`<p>${t("No task in this time. Submit one in the playground, or connect a client.")}</p>
+export const noTasks = () => html`<p>${t("No tasks in this period. Submit one in the playground, or connect a client.")}</p>
   <a class="button" href=${`${base}/playground`}>${t("Open the playground")}</a> <a class="button" href=${`${base}/connect`}>${t("Connect a client")}</a>`;
 
 export function Tasks() {
@@ -28,7 +28,7 @@ export function Tasks() {
     { label: t("User"), cell: (row) => html`<${ObjectLink} type="user" id=${row.user_id} />` },
     { label: t("Channel"), cell: (row) => html`<${ObjectLink} type="channel" id=${row.channel} />` },
     { label: t("Cost"), number: true, cell: (row) => money(row.cost) },
-    { label: t("Took"), number: true, cell: (row) => duration(between(row.created_at, row.ended_at)) },
+    { label: t("Duration"), number: true, cell: (row) => duration(between(row.created_at, row.ended_at)) },
     { label: t("Submitted"), cell: (row) => html`<${Time} at=${row.created_at} />` },
   ];
   return html`<${PageHead} title=${t("Tasks")}>${t("Images, videos and speech that clients have submitted.")}<//>

@@ -1,10 +1,10 @@
-// One user: balance, limits, keys, budgets, books.
+// One user: balance, limits, keys, budgets, ledger.
 import { html, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, isServed, request } from "../lib/api.js";
 import { base } from "../lib/router.js";
 import { money } from "../lib/format.js";
-import { Badge, Facts, Load, PageHead, Time } from "../lib/elements.js";
+import { Badge, Load, PageHead, Properties, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { editObject, openForm, run } from "../lib/forms.js";
 import { entryColumns } from "../lib/entries.js";
@@ -12,12 +12,12 @@ import { KeyList } from "./keys.js";
 import { BudgetList } from "./budgets.js";
 import { userFields } from "./users.js";
 
-/** Asks for an amount and adds it to the user's balance, or subtracts it. */
+/** Opens a form for an amount and adds the amount to the user's balance, or subtracts it. */
 async function addCredit(path) {
   const fields = [
-    { name: "amount", label: t("Amount"), type: "amount", required: true, hint: t("Negative amounts take money away.") },
+    { name: "amount", label: t("Amount"), type: "amount", required: true, hint: t("Negative amounts reduce the balance.") },
     { name: "reason", label: t("Reason"), required: true },
-    { name: "reference", label: t("Reference"), hint: t("Of a payment, for example: the same reference is credited only once.") },
+    { name: "reference", label: t("Reference"), hint: t("For example, a payment id. The same reference is credited only once.") },
   ];
   const submit = async (body, key) => (await request("POST", `${path}/credits`, { body, key })).data;
   return openForm({ title: t("Add credit"), fields, action: t("Add credit"), submit });
@@ -42,17 +42,17 @@ export function User({ id }) {
       <button type="button" disabled=${!can("users:write")} onClick=${disable}>${user.disabled ? t("Enable") : t("Disable")}</button>
       ${isServed("/tasks") && html`<a class="button" href=${`${base}/tasks?user_id=${id}`}>${t("Tasks")}</a>`}${isServed("/chats") && html`<a class="button" href=${`${base}/chats?user_id=${id}`}>${t("Chats")}</a>`}`;
     return html`<${PageHead} title=${user.name} actions=${actions} />
-      <${Facts} rows=${[
+      <${Properties} rows=${[
         [t("Balance"), html`<span class="stat">${money(user.balance)}</span> ${user.unlimited ? html`<${Badge} of="unlimited" />` : ""}`],
         [t("Held"), html`<span class="stat">${money(user.held)}</span>`], [t("Used"), html`<span class="stat">${money(user.used)}</span>`],
         [t("State"), user.disabled ? html`<${Badge} of="disabled" />` : html`<${Badge} of="active" tone="good" />`],
         [t("Requests per minute"), user.rpm ?? t("no limit")], [t("Tokens per minute"), user.tpm ?? t("no limit")],
-        [t("Requests at the same time"), user.max_concurrency ?? t("no limit")], [t("Created"), html`<${Time} at=${user.created_at} />`], ["id", html`<span class="id">${user.id}</span>`],
+        [t("Concurrent requests"), user.max_concurrency ?? t("no limit")], [t("Created"), html`<${Time} at=${user.created_at} />`], ["id", html`<span class="id">${user.id}</span>`],
       ]} />
       ${can("keys:read") && html`<h2>${t("Keys")}</h2><${KeyList} userId=${id} />`}
       ${isServed("/budgets") && html`<h2>${t("Budgets")}</h2><${BudgetList} owner=${{ user_id: id }} />`}
-      <h2>${t("Books")}</h2>
+      <h2>${t("Ledger")}</h2>
       <${List} path=${`${path}/entries`} label=${t("Entries")} columns=${entryColumns()} timed refresh=${moved}
-        empty=${html`<p>${t("No money has moved in this time.")}</p>`} />`;
+        empty=${html`<p>${t("No ledger entries in this period.")}</p>`} />`;
   }}<//>`;
 }

@@ -14,13 +14,13 @@ export const userFields = () => [
   { name: "unlimited", label: t("Unlimited: the balance may go below zero"), type: "switch" },
   { name: "rpm", label: t("Requests per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
   { name: "tpm", label: t("Tokens per minute"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
-  { name: "max_concurrency", label: t("Requests at the same time"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
+  { name: "max_concurrency", label: t("Concurrent requests"), type: "integer", min: 1, nullable: true, hint: t("Empty: no limit.") },
 ];
 
 export function Users() {
   const [refresh] = useState(0);
   const create = async () => {
-    const user = await createObject({ title: t("New user"), path: "/users", fields: userFields(), note: t("A new user has no money yet: add credit on the user's page.") });
+    const user = await createObject({ title: t("New user"), path: "/users", fields: userFields(), note: t("A new user has a balance of 0. Add credit on the user's page.") });
     if (user) navigate(`${base}/users/${user.id}`);
   };
   const button = html`<button type="button" class="primary" disabled=${!can("users:write")} onClick=${create}>${t("New user")}</button>`;
@@ -32,7 +32,7 @@ export function Users() {
     { label: t("State"), cell: (row) => (row.disabled ? html`<${Badge} of="disabled" />` : html`<${Badge} of="active" tone="good" />`) },
     { label: t("Created"), cell: (row) => html`<${Time} at=${row.created_at} />` },
   ];
-  return html`<${PageHead} title=${t("Users")} actions=${button}>${t("A user is an account with a balance. API keys belong to it.")}<//>
+  return html`<${PageHead} title=${t("Users")} actions=${button}>${t("A user is an account with a balance. Each API key belongs to a user.")}<//>
     <${List} path="/users" label=${t("Users")} columns=${columns} refresh=${refresh} filters=${[{ name: "name", label: t("Name") }, { name: "disabled", label: t("Disabled"), options: ["true", "false"] }]}
       empty=${html`<p>${t("No user yet. Create one, add credit, then create a key for it.")}</p>${button}`} />`;
 }

@@ -1,23 +1,23 @@
-// The books of all users, and the audits that check them.
+// The ledger of all users, and the audits that verify it.
 import { html, useEffect, useState } from "../lib/ui.js";
 import { t } from "../lib/i18n.js";
 import { can, get, isServed, post } from "../lib/api.js";
-import { Badge, ErrorNotice, Json, PageHead, Time } from "../lib/elements.js";
+import { ErrorNotice, Json, PageHead, Time } from "../lib/elements.js";
 import { List } from "../lib/list.js";
 import { run } from "../lib/forms.js";
 import { entryColumns } from "../lib/entries.js";
 
 const KINDS = ["credit", "hold", "settle", "release", "charge", "refund", "quota"];
 
-export function Books() {
+export function Ledger() {
   const filters = [
     { name: "kind", label: t("Kind"), options: KINDS }, { name: "user_id", label: t("User id") }, { name: "key_id", label: t("Key id") },
   ];
   const columns = entryColumns({ owner: true }).filter((column) => column.label !== t("Balance after"));
-  return html`<${PageHead} title=${t("Books")}>${t("Every movement of money. A balance is the sum of the effects of its entries; the running balance is on the page of each user.")}<//>
+  return html`<${PageHead} title=${t("Ledger")}>${t("All ledger entries. A balance is the sum of the effects of its entries. Each user's page shows the running balance.")}<//>
     ${can("events:read") && isServed("/audits") && html`<${Audits} />`}
     <h2>${t("Entries")}</h2>
-    <${List} path="/entries" label=${t("Entries")} columns=${columns} filters=${filters} timed empty=${html`<p>${t("No money has moved in this time. Add credit on the page of a user.")}</p>`} />`;
+    <${List} path="/entries" label=${t("Entries")} columns=${columns} filters=${filters} timed empty=${html`<p>${t("No ledger entries in this period. Add credit on a user's page.")}</p>`} />`;
 }
 
 /** The last audits; the page polls a running one every second. */
@@ -42,8 +42,8 @@ function Audits() {
       <button type="button" disabled=${running || !can("events:write")} onClick=${start}>${running ? t("Running…") : t("Audit now")}</button></div>
     ${running && html`<progress max="1" value=${last.progress} aria-label=${t("Progress of the audit")}></progress>`}
     ${error && html`<${ErrorNotice} error=${error} />`}
-    ${audits?.length === 0 && html`<p class="muted">${t("No audit yet. An audit reads the whole database and proves every balance.")}</p>`}
-    ${last && !running && html`<p class=${`notice ${last.ok ? "good" : "bad"}`}>${last.ok ? t("The books close: no violation was found.") : t("The audit found violations.")} <${Time} at=${last.ended_at} /></p>`}
+    ${audits?.length === 0 && html`<p class="muted">${t("No audit yet. An audit reads the complete database and verifies every balance.")}</p>`}
+    ${last && !running && html`<p class=${`notice ${last.ok ? "good" : "bad"}`}>${last.ok ? t("The audit found no violations.") : t("The audit found violations.")} <${Time} at=${last.ended_at} /></p>`}
     ${last?.violations?.length > 0 && html`<${Json} label=${t("Violations")} value=${last.violations} />`}
   </section>`;
 }
