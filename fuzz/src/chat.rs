@@ -120,13 +120,13 @@ fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
         let result = result.and_then(|()| reader.finish(&mut events));
         (result.is_ok(), events)
     };
-    let (good, events) = read(&[input]);
-    let (good_in_pieces, events_in_pieces) = read(&pieces(input, cuts));
+    let (is_accepted, events) = read(&[input]);
+    let (is_accepted_in_pieces, events_in_pieces) = read(&pieces(input, cuts));
     assert_eq!(
-        good, good_in_pieces,
+        is_accepted, is_accepted_in_pieces,
         "the cut changes whether the stream is accepted"
     );
-    if good {
+    if is_accepted {
         assert_eq!(
             format!("{events:?}"),
             format!("{events_in_pieces:?}"),

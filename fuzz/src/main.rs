@@ -185,7 +185,7 @@ mod tests {
 
     /// Runs in the ordinary tests, so that a broken target is noticed without a fuzz run.
     #[test]
-    fn every_target_takes_its_corpus_and_some_mutations() {
+    fn every_target_accepts_its_corpus_and_some_mutations() {
         for target in targets() {
             let cases = (target.corpus)().unwrap();
             assert!(!cases.is_empty(), "{}", target.name);

@@ -126,7 +126,7 @@ async function runAgent(name, model) {
     assert.ok(fs.existsSync(result), `the tool was not run; the agent printed: ${text}`);
     assert.equal(fs.readFileSync(result, "utf8").trim(), OUTPUT);
     // The fakes quote the tool's result as they read it in their own format; the sandbox returns other text.
-    if (model === SANDBOX) assert.ok(text.trim(), "the agent printed no answer");
+    if (model === SANDBOX) assert.ok(text.trim(), "the agent printed no text");
     else assert.match(text, new RegExp(`echo: [^]*${OUTPUT}`));
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });

@@ -12,13 +12,13 @@ client = anthropic.Anthropic(base_url=BASE, api_key=KEY, max_retries=0)
 TOOL = {"name": "get_weather", "description": "The weather", "input_schema": WEATHER}
 
 
-class Answer(BaseModel):
+class Description(BaseModel):
     name: str
     tags: list[str]
     count: int
 
 
-def ask(text, model=SANDBOX, **more):
+def request(text, model=SANDBOX, **more):
     return dict(model=model.id, max_tokens=4000, messages=[{"role": "user", "content": text}], **more)
 
 
@@ -42,7 +42,7 @@ def models():
 
 @each_model
 def plain(model):
-    message = client.messages.create(**ask(say("hello"), model))
+    message = client.messages.create(**request(say("hello"), model))
     check_echo(text_of(message))
     check_message(message, model)
     assert message._request_id, message
@@ -63,13 +63,13 @@ def conversation(model):
 @each_model
 def length(model):
     text = "one two three four five six seven eight nine ten " * 3 + "[[sandbox:words=50]]"
-    message = client.messages.create(**{**ask(text, model), "max_tokens": 16})
+    message = client.messages.create(**{**request(text, model), "max_tokens": 16})
     check_message(message, model, "max_tokens")
 
 
 @each_model
 def stream_helper(model):
-    with client.messages.stream(**ask(say("hello"), model)) as stream:
+    with client.messages.stream(**request(say("hello"), model)) as stream:
         texts = list(stream.text_stream)
         final = stream.get_final_message()
     check_message(final, model)
@@ -79,7 +79,7 @@ def stream_helper(model):
 
 @each_model
 def stream_raw(model):
-    events = list(client.messages.create(**ask(say("hello"), model), stream=True))
+    events = list(client.messages.create(**request(say("hello"), model), stream=True))
     kinds = [event.type for event in events]
     assert kinds[0] == "message_start" and kinds[-2:] == ["message_delta", "message_stop"], kinds
     assert kinds.count("content_block_start") == kinds.count("content_block_stop") > 0, kinds
@@ -106,9 +106,9 @@ def tools(model):
 
 
 @each_model
-def tools_whole(model):
+def tools_non_streaming(model):
     choice = {"type": "auto"} if str(model) == "deepseek" else {"type": "tool", "name": "get_weather"}
-    message = client.messages.create(**ask("call tool get_weather", model, tools=[TOOL], tool_choice=choice))
+    message = client.messages.create(**request("call tool get_weather", model, tools=[TOOL], tool_choice=choice))
     calls = [block for block in message.content if block.type == "tool_use"]
     assert len(calls) == 1 and "city" in calls[0].input, message
 
@@ -121,15 +121,15 @@ def images(model):
     ]
     for source in sources:
         content = [{"type": "image", "source": source}, {"type": "text", "text": "see"}]
-        check_image(model, text_of(client.messages.create(**ask(content, model))))
+        check_image(model, text_of(client.messages.create(**request(content, model))))
 
 
 @each_model
 def structured(model):
-    message = client.messages.parse(**ask("describe it", model, output_format=Answer))
-    assert isinstance(message.parsed_output, Answer), message
-    with client.messages.stream(**ask("describe it", model, output_format=Answer)) as stream:
-        assert isinstance(stream.get_final_message().parsed_output, Answer)
+    message = client.messages.parse(**request("describe it", model, output_format=Description))
+    assert isinstance(message.parsed_output, Description), message
+    with client.messages.stream(**request("describe it", model, output_format=Description)) as stream:
+        assert isinstance(stream.get_final_message().parsed_output, Description)
 
 
 @each_model
@@ -139,9 +139,9 @@ def thinking(model):
     thinking = {"type": "enabled", "budget_tokens": 2000}
     if str(model) == "anthropic-next":
         thinking = {"type": "adaptive", "display": "summarized"}
-    with client.messages.stream(**ask("think about it", model, thinking=thinking)) as stream:
+    with client.messages.stream(**request("think about it", model, thinking=thinking)) as stream:
         final = stream.get_final_message()
-    for message in [final, client.messages.create(**ask("think about it", model, thinking=thinking))]:
+    for message in [final, client.messages.create(**request("think about it", model, thinking=thinking))]:
         assert text_of(message), message
         thoughts = [block for block in message.content if block.type == "thinking"]
         assert thoughts and thoughts[0].thinking and isinstance(thoughts[0].signature, str), message
@@ -156,7 +156,7 @@ def thinking(model):
 
 @each_model
 def counting(model):
-    arguments = {name: value for name, value in ask("one two three", model).items() if name != "max_tokens"}
+    arguments = {name: value for name, value in request("one two three", model).items() if name != "max_tokens"}
     before = balance()
     few = client.messages.count_tokens(**arguments).input_tokens
     more = client.messages.count_tokens(**arguments, system="You are brief.", tools=[TOOL]).input_tokens
@@ -167,7 +167,7 @@ def counting(model):
 @each_model
 def breaks_off(model):
     def read():
-        with client.messages.stream(**ask(breaks(model), model)) as stream:
+        with client.messages.stream(**request(breaks(model), model)) as stream:
             return stream.get_final_message()
 
     raises(anthropic.APIStatusError, read)
@@ -176,17 +176,17 @@ def breaks_off(model):
 @each_model
 def abort(model):
     def run():
-        with client.messages.create(**{**ask(endless(model), model), "max_tokens": min(20_000, endless_cap(model))}, stream=True) as stream:
+        with client.messages.create(**{**request(endless(model), model), "max_tokens": min(20_000, endless_cap(model))}, stream=True) as stream:
             for _, event in zip(range(8), stream):
                 pass
 
-    check_abort(run, most=0.1)
+    check_abort(run, max_charged=0.1)
 
 
 @once
 def errors():
     def send(text="hello", key=KEY, **more):
-        return lambda: client.with_options(api_key=key).messages.create(**{**ask(text), **more})
+        return lambda: client.with_options(api_key=key).messages.create(**{**request(text), **more})
 
     e = raises(anthropic.AuthenticationError, send(key=WRONG_KEY))
     assert e.body["error"]["type"] == "authentication_error", e.body
@@ -211,12 +211,12 @@ def errors():
 def keys_as_tokens():
     """A key given as `auth_token`, which goes out as a bearer token in every version."""
     client = anthropic.Anthropic(base_url=BASE, auth_token=KEY, api_key=None, max_retries=0)
-    check_echo(text_of(client.messages.create(**ask(say("hello")))))
+    check_echo(text_of(client.messages.create(**request(say("hello")))))
 
 
 @once
 def beta():
-    message = client.beta.messages.create(**ask(say("hello")), betas=["context-1m-2025-08-07"])
+    message = client.beta.messages.create(**request(say("hello")), betas=["context-1m-2025-08-07"])
     check_echo(text_of(message))
 
 
@@ -224,8 +224,8 @@ def beta():
 def asynchronous():
     async def run():
         async with anthropic.AsyncAnthropic(base_url=BASE, api_key=KEY, max_retries=0) as client:
-            check_echo(text_of(await client.messages.create(**ask(say("hello")))))
-            async with client.messages.stream(**ask(say("hello"))) as stream:
+            check_echo(text_of(await client.messages.create(**request(say("hello")))))
+            async with client.messages.stream(**request(say("hello"))) as stream:
                 check_echo(text_of(await stream.get_final_message()))
 
     asyncio.run(run())

@@ -30,7 +30,7 @@ class Model:
     """A model of gateway.toml."""
 
     id: str
-    thinks: bool = True  # counts thinking tokens if the request asks for thinking
+    thinks: bool = True  # counts thinking tokens if thinking is requested
     shows: bool = True  # also shows its thoughts
 
     @property
@@ -158,13 +158,13 @@ IMAGE_URL = f"http://127.0.0.1:{_images.server_port}/image.png"
 def balance():
     """The remaining amount of the user's balance, and the charged amount."""
     request = urllib.request.Request(f"{URL}/v1/user/balance", headers={"authorization": f"Bearer {KEY}"})
-    with urllib.request.urlopen(request) as answer:
-        record = json.load(answer)
+    with urllib.request.urlopen(request) as response:
+        record = json.load(response)
     return record["remain_balance"], record["used_balance"]
 
 
-def check_abort(begin_and_abort, most):
-    """A response that the client aborts is settled: something is charged, less than `most`, and nothing stays held."""
+def check_abort(begin_and_abort, max_charged):
+    """A response that the client aborts is settled: something is charged, less than `max_charged`, and nothing stays held."""
     remain, used = balance()
     begin_and_abort()
     until = time.monotonic() + 60
@@ -175,7 +175,7 @@ def check_abort(begin_and_abort, most):
             break
         assert time.monotonic() < until, f"not settled: {held} is held, {now_used - used} charged"
         time.sleep(0.02)
-    assert now_used - used < most, f"{now_used - used} charged for an answer that was left"
+    assert now_used - used < max_charged, f"{now_used - used} charged for a response that the client aborted"
 
 
 def raises(kind, run):
@@ -187,7 +187,7 @@ def raises(kind, run):
     raise AssertionError(f"no {kind.__name__}: {got!r}")
 
 
-def books():
+def check_balance():
     """Nothing stays held, and the remaining and the charged amount add up to the initial balance."""
     until = time.monotonic() + 60
     while abs(sum(balance()) - CREDIT) > 1e-6:
@@ -216,7 +216,7 @@ def main(package):
     """Runs the cases whose names contain one of the arguments, or all cases."""
     chosen = [case for case in _cases if len(sys.argv) < 2 or any(word in case[0] for word in sys.argv[1:])]
     failed = 0
-    for name, run in [*chosen, ("books", books)]:
+    for name, run in [*chosen, ("balance", check_balance)]:
         try:
             run()
         except Exception as e:

@@ -48,8 +48,8 @@ eachModel("tools", async (model) => {
   const parts = chunks.flatMap((chunk) => chunk.candidates[0].content?.parts ?? []);
   const calls = parts.map((part) => part.functionCall).filter(Boolean);
   checkCalls(model, calls.map((call) => [call.name, call.args]));
-  const answers = calls.map(({ id, name }, n) => ({ functionResponse: { id, name, response: { output: `sunny ${n}` } } }));
-  contents.push({ role: "model", parts }, { role: "user", parts: answers });
+  const functionResponses = calls.map(({ id, name }, n) => ({ functionResponse: { id, name, response: { output: `sunny ${n}` } } }));
+  contents.push({ role: "model", parts }, { role: "user", parts: functionResponses });
   assert.match((await client.models.generateContent({ model, contents, config: { tools } })).text, /sunny 1/);
 });
 
@@ -58,10 +58,10 @@ eachModel("breaks off", async (model) => {
 });
 
 once("errors", async () => {
-  const ask = (client, model, contents) => client.models.generateContent({ model, contents });
-  await assert.rejects(ask(connect("sk-wrong"), SANDBOX, "hello"), { status: 401 });
-  await assert.rejects(ask(client, "no-such-model", "hello"), { status: 404 });
-  await assert.rejects(ask(client, SANDBOX, "[[sandbox:fail]]"), { status: 502 });
+  const generate = (client, model, contents) => client.models.generateContent({ model, contents });
+  await assert.rejects(generate(connect("sk-wrong"), SANDBOX, "hello"), { status: 401 });
+  await assert.rejects(generate(client, "no-such-model", "hello"), { status: 404 });
+  await assert.rejects(generate(client, SANDBOX, "[[sandbox:fail]]"), { status: 502 });
 });
 
 main("google-genai for JavaScript");

@@ -23,7 +23,7 @@ TOOL = types.Tool(function_declarations=[DECLARATION])
 BY_HAND = types.AutomaticFunctionCallingConfig(disable=True)
 
 
-class Answer(BaseModel):
+class Description(BaseModel):
     name: str
     tags: list[str]
     count: int
@@ -101,12 +101,12 @@ def tools(model):
     calls = [part.function_call for part in parts if part.function_call]
     # Not every model gives its calls an id.
     check_calls(model, [(c.id or f"number {n}", c.name, c.args or {}) for n, c in enumerate(calls)])
-    answers = [
+    function_responses = [
         types.FunctionResponse(id=call.id, name=call.name, response={"output": f"sunny {n}"})
         for n, call in enumerate(calls)
     ]
     contents.append(types.Content(role="model", parts=parts))
-    contents.append(types.Content(role="user", parts=[types.Part(function_response=answer) for answer in answers]))
+    contents.append(types.Content(role="user", parts=[types.Part(function_response=one) for one in function_responses]))
     reply = client.models.generate_content(model=model.id, contents=contents, config=config)
     assert "sunny 1" in reply.text, reply
     check_reply(reply, model)
@@ -117,16 +117,16 @@ def tools_called_by_the_sdk(model):
     """The SDK creates the declaration, calls the function and sends the result by itself."""
     if model.is_sandbox:
         return  # The sandbox calls the function without the argument.
-    asked = []
+    cities = []
 
     def get_weather(city: str) -> str:
         """The weather."""
-        asked.append(city)
-        return f"sunny {len(asked)}"
+        cities.append(city)
+        return f"sunny {len(cities)}"
 
     config = types.GenerateContentConfig(tools=[get_weather])
     reply = client.chats.create(model=model.id, config=config).send_message("call tool get_weather")
-    assert len(asked) == 1 and "sunny 1" in reply.text, reply
+    assert len(cities) == 1 and "sunny 1" in reply.text, reply
 
 
 @each_model
@@ -157,11 +157,11 @@ def images(model):
 
 @each_model
 def structured(model):
-    for schema in [{"response_schema": Answer}, {"response_json_schema": Answer.model_json_schema()}]:
+    for schema in [{"response_schema": Description}, {"response_json_schema": Description.model_json_schema()}]:
         config = types.GenerateContentConfig(response_mime_type="application/json", **schema)
         reply = client.models.generate_content(model=model.id, contents="describe it", config=config)
-        Answer.model_validate_json(reply.text)
-        assert "response_schema" not in schema or isinstance(reply.parsed, Answer), reply
+        Description.model_validate_json(reply.text)
+        assert "response_schema" not in schema or isinstance(reply.parsed, Description), reply
 
 
 @each_model
@@ -180,8 +180,8 @@ def thinking(model):
     streamed = [part for chunk in chunks for part in (chunk.candidates[0].content.parts or [])]
     for parts in [reply.candidates[0].content.parts, streamed]:
         thoughts = "".join(part.text for part in parts if part.thought and part.text)
-        answer = "".join(part.text for part in parts if not part.thought and part.text)
-        assert thoughts and answer and thoughts != answer, parts
+        visible_text = "".join(part.text for part in parts if not part.thought and part.text)
+        assert thoughts and visible_text and thoughts != visible_text, parts
 
 
 @each_model
@@ -211,12 +211,12 @@ def abort(model):
         stream.close()
         own.close()
 
-    check_abort(run, most=0.5)
+    check_abort(run, max_charged=0.5)
 
 
 @once
 def errors():
-    def ask(text="hello", model=SANDBOX.id, key=KEY, **config):
+    def generate(text="hello", model=SANDBOX.id, key=KEY, **config):
         config = types.GenerateContentConfig(**config)
         client = connect(key)
         return lambda: client.models.generate_content(model=model, contents=text, config=config)
@@ -227,15 +227,15 @@ def errors():
 
     stranger = connect(WRONG_KEY)
     client_error, server_error = genai_errors.ClientError, genai_errors.ServerError
-    check(client_error, 401, "UNAUTHENTICATED", ask(key=WRONG_KEY))
+    check(client_error, 401, "UNAUTHENTICATED", generate(key=WRONG_KEY))
     check(client_error, 401, "UNAUTHENTICATED", lambda: list(stranger.models.list()))
-    check(client_error, 404, "NOT_FOUND", ask(model=UNKNOWN))
+    check(client_error, 404, "NOT_FOUND", generate(model=UNKNOWN))
     check(client_error, 404, "NOT_FOUND", lambda: client.models.get(model=UNKNOWN))
-    check(client_error, 400, "INVALID_ARGUMENT", ask(temperature=9))
-    check(client_error, 402, "PAYMENT_REQUIRED", ask(key=EMPTY_KEY))
-    check(server_error, 502, "BAD_GATEWAY", ask(text=FAIL))
-    ask(key=LIMITED_KEY)()
-    check(client_error, 429, "RESOURCE_EXHAUSTED", ask(key=LIMITED_KEY))
+    check(client_error, 400, "INVALID_ARGUMENT", generate(temperature=9))
+    check(client_error, 402, "PAYMENT_REQUIRED", generate(key=EMPTY_KEY))
+    check(server_error, 502, "BAD_GATEWAY", generate(text=FAIL))
+    generate(key=LIMITED_KEY)()
+    check(client_error, 429, "RESOURCE_EXHAUSTED", generate(key=LIMITED_KEY))
 
 
 @once

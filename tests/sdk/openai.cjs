@@ -6,7 +6,7 @@ const { assert, site, SANDBOX, WEATHER, TOOLS, say, breaks, checkEcho, checkCall
 
 const client = new OpenAI({ baseURL: `${site.url}/openai/v1`, apiKey: site.key, maxRetries: 0 });
 const described = { name: "get_weather", description: "The weather", parameters: WEATHER, strict: true };
-const ask = (model, text, more) => ({ model, messages: [{ role: "user", content: text }], ...more });
+const request = (model, text, more) => ({ model, messages: [{ role: "user", content: text }], ...more });
 
 once("models", async () => {
   const ids = [];
@@ -16,20 +16,20 @@ once("models", async () => {
 });
 
 eachModel("plain", async (model) => {
-  const reply = await client.chat.completions.create(ask(model, say("hello")));
+  const reply = await client.chat.completions.create(request(model, say("hello")));
   checkEcho(reply.choices[0].message.content);
   assert.equal(reply.usage.total_tokens, reply.usage.prompt_tokens + reply.usage.completion_tokens);
 });
 
 eachModel("stream", async (model) => {
-  const final = await client.chat.completions.stream(ask(model, say("hello"))).finalChatCompletion();
+  const final = await client.chat.completions.stream(request(model, say("hello"))).finalChatCompletion();
   checkEcho(final.choices[0].message.content);
   assert.equal(final.choices[0].finish_reason, "stop");
 });
 
 eachModel("tools", async (model) => {
   const tools = [{ type: "function", function: described }];
-  const final = await client.chat.completions.stream(ask(model, TOOLS, { tools })).finalChatCompletion();
+  const final = await client.chat.completions.stream(request(model, TOOLS, { tools })).finalChatCompletion();
   const calls = final.choices[0].message.tool_calls;
   checkCalls(model, calls.map((call) => [call.function.name, JSON.parse(call.function.arguments)]));
   const message = { role: "assistant", content: null, reasoning_content: final.choices[0].message.reasoning_content };
@@ -41,7 +41,7 @@ eachModel("tools", async (model) => {
 });
 
 eachModel("breaks off", async (model) => {
-  const stream = client.chat.completions.stream(ask(model, breaks(model)));
+  const stream = client.chat.completions.stream(request(model, breaks(model)));
   await assert.rejects(stream.finalChatCompletion(), OpenAI.APIError);
 });
 
@@ -61,9 +61,9 @@ eachModel("responses: tools", async (model) => {
 
 once("errors", async () => {
   const wrong = client.withOptions({ apiKey: "sk-wrong" });
-  await assert.rejects(wrong.chat.completions.create(ask(SANDBOX, "hello")), OpenAI.AuthenticationError);
-  await assert.rejects(client.chat.completions.create(ask("no-such-model", "hello")), OpenAI.NotFoundError);
-  await assert.rejects(client.chat.completions.create(ask(SANDBOX, "[[sandbox:fail]]")), { status: 502 });
+  await assert.rejects(wrong.chat.completions.create(request(SANDBOX, "hello")), OpenAI.AuthenticationError);
+  await assert.rejects(client.chat.completions.create(request("no-such-model", "hello")), OpenAI.NotFoundError);
+  await assert.rejects(client.chat.completions.create(request(SANDBOX, "[[sandbox:fail]]")), { status: 502 });
 });
 
 main("openai for JavaScript");

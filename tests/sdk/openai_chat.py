@@ -15,7 +15,7 @@ TOOL = {
 }
 
 
-class Answer(BaseModel):
+class Description(BaseModel):
     name: str
     tags: list[str]
     count: int
@@ -107,7 +107,7 @@ def tools(model):
 
 
 @each_model
-def tools_whole(model):
+def tools_non_streaming(model):
     """A reply that is not streamed, with one forced tool."""
     choice = {"type": "function", "function": {"name": "get_weather"}}
     if str(model) == "deepseek":
@@ -129,11 +129,11 @@ def images(model):
 
 @each_model
 def structured(model):
-    arguments = dict(model=model.id, messages=[user("describe it")], response_format=Answer)
+    arguments = dict(model=model.id, messages=[user("describe it")], response_format=Description)
     reply = client.chat.completions.parse(**arguments)
-    assert isinstance(reply.choices[0].message.parsed, Answer), reply
+    assert isinstance(reply.choices[0].message.parsed, Description), reply
     with client.chat.completions.stream(**arguments) as stream:
-        assert isinstance(stream.get_final_completion().choices[0].message.parsed, Answer)
+        assert isinstance(stream.get_final_completion().choices[0].message.parsed, Description)
 
 
 @each_model
@@ -153,7 +153,7 @@ def thinking(model):
 def check_thoughts(model, message, usage):
     assert message.content, message
     assert usage.completion_tokens_details.reasoning_tokens > 0, usage
-    # A model on the responses format shows its thoughts only if the request asks for a summary.
+    # A model on the responses format shows its thoughts only if a summary is requested.
     if model.shows and str(model) != "openai-responses":
         assert message.reasoning_content and message.reasoning_content not in message.content, message
 
@@ -175,33 +175,33 @@ def abort(model):
             for _, chunk in zip(range(5), stream):
                 pass
 
-    check_abort(run, most=0.5)
+    check_abort(run, max_charged=0.5)
 
 
 @once
 def errors():
-    def ask(text="hello", model=SANDBOX.id, client=client, **more):
+    def send(text="hello", model=SANDBOX.id, client=client, **more):
         return lambda: client.chat.completions.create(model=model, messages=[user(text)], **more)
 
     def with_key(key):
         return client.with_options(api_key=key)
 
-    e = raises(openai.AuthenticationError, ask(client=with_key(WRONG_KEY)))
+    e = raises(openai.AuthenticationError, send(client=with_key(WRONG_KEY)))
     assert e.status_code == 401 and e.code == "invalid_api_key", e
     e = raises(openai.AuthenticationError, lambda: with_key(WRONG_KEY).models.list())
-    e = raises(openai.NotFoundError, ask(model=UNKNOWN))
+    e = raises(openai.NotFoundError, send(model=UNKNOWN))
     assert UNKNOWN in e.message and e.code == "model_not_found", e
     raises(openai.NotFoundError, lambda: client.models.retrieve(UNKNOWN))
-    e = raises(openai.BadRequestError, ask(temperature="hot"))
+    e = raises(openai.BadRequestError, send(temperature="hot"))
     assert e.param == "temperature" and e.type == "invalid_request_error", e
     raises(openai.BadRequestError, lambda: client.chat.completions.create(model=SANDBOX.id, messages=[]))
-    e = raises(openai.APIStatusError, ask(client=with_key(EMPTY_KEY)))
+    e = raises(openai.APIStatusError, send(client=with_key(EMPTY_KEY)))
     assert e.status_code == 402 and e.code == "insufficient_quota", e
-    e = raises(openai.InternalServerError, ask(text=FAIL))
+    e = raises(openai.InternalServerError, send(text=FAIL))
     assert e.status_code == 502 and "sandbox was told to fail" in e.message, e
-    raises(openai.InternalServerError, ask(text=FAIL, stream=True))
-    ask(client=with_key(LIMITED_KEY))()
-    e = raises(openai.RateLimitError, ask(client=with_key(LIMITED_KEY)))
+    raises(openai.InternalServerError, send(text=FAIL, stream=True))
+    send(client=with_key(LIMITED_KEY))()
+    e = raises(openai.RateLimitError, send(client=with_key(LIMITED_KEY)))
     assert int(e.response.headers["retry-after"]) > 0, e
     e = raises(openai.NotFoundError, lambda: client.embeddings.create(model=SANDBOX.id, input="x"))
     assert e.body["message"], e

@@ -12,7 +12,7 @@ client = openai.OpenAI(base_url=BASE, api_key=KEY, max_retries=0)
 TOOL = {"type": "function", "name": "get_weather", "description": "The weather", "parameters": WEATHER, "strict": True}
 
 
-class Answer(BaseModel):
+class Description(BaseModel):
     name: str
     tags: list[str]
     count: int
@@ -94,7 +94,7 @@ def tools(model):
 
 
 @each_model
-def tools_whole(model):
+def tools_non_streaming(model):
     choice = "auto" if str(model) == "deepseek" else {"type": "function", "name": "get_weather"}
     reply = client.responses.create(
         model=model.id, input="call tool get_weather", tools=[TOOL], tool_choice=choice, store=False
@@ -113,10 +113,10 @@ def images(model):
 
 @each_model
 def structured(model):
-    arguments = dict(model=model.id, input="describe it", text_format=Answer, store=False)
-    assert isinstance(client.responses.parse(**arguments).output_parsed, Answer)
+    arguments = dict(model=model.id, input="describe it", text_format=Description, store=False)
+    assert isinstance(client.responses.parse(**arguments).output_parsed, Description)
     with client.responses.stream(**arguments) as stream:
-        assert isinstance(stream.get_final_response().output_parsed, Answer)
+        assert isinstance(stream.get_final_response().output_parsed, Description)
 
 
 @each_model
@@ -159,24 +159,24 @@ def abort(model):
             for _, event in zip(range(8), stream):
                 pass
 
-    check_abort(run, most=0.5)
+    check_abort(run, max_charged=0.5)
 
 
 @once
 def errors():
-    def ask(text="hello", model=SANDBOX.id, key=KEY, **more):
+    def send(text="hello", model=SANDBOX.id, key=KEY, **more):
         return lambda: client.with_options(api_key=key).responses.create(model=model, input=text, **more)
 
-    raises(openai.AuthenticationError, ask(key=WRONG_KEY))
-    e = raises(openai.NotFoundError, ask(model=UNKNOWN))
+    raises(openai.AuthenticationError, send(key=WRONG_KEY))
+    e = raises(openai.NotFoundError, send(model=UNKNOWN))
     assert UNKNOWN in e.message, e
-    e = raises(openai.BadRequestError, ask(temperature="hot"))
+    e = raises(openai.BadRequestError, send(temperature="hot"))
     assert e.param == "temperature", e
-    e = raises(openai.APIStatusError, ask(key=EMPTY_KEY))
+    e = raises(openai.APIStatusError, send(key=EMPTY_KEY))
     assert e.status_code == 402, e
-    e = raises(openai.InternalServerError, ask(text=FAIL))
+    e = raises(openai.InternalServerError, send(text=FAIL))
     assert e.status_code == 502, e
-    raises(openai.BadRequestError, ask(model="sdk-anthropic", previous_response_id="resp_of_nobody"))
+    raises(openai.BadRequestError, send(model="sdk-anthropic", previous_response_id="resp_of_nobody"))
 
 
 @once

@@ -72,7 +72,7 @@ pub(crate) async fn start(
             let nodes = Arc::clone(&nodes);
             let service = service_fn(move |request| {
                 let nodes = Arc::clone(&nodes);
-                async move { Ok::<_, Infallible>(nodes.pass_on(request).await) }
+                async move { Ok::<_, Infallible>(nodes.forward(request).await) }
             });
             let http = hyper::server::conn::http1::Builder::new();
             tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
@@ -86,8 +86,8 @@ pub(crate) async fn is_ready(address: &str) -> bool {
     // A new connection for each check: a stalled connection does not show that the node is not ready.
     let client = Client::new();
     let request = HttpRequest::get(format!("http://{address}/readyz"));
-    let answer = timeout(CHECK_LIMIT, client.send("", request)).await;
-    matches!(answer, Ok(Ok(answer)) if answer.status == StatusCode::OK)
+    let response = timeout(CHECK_LIMIT, client.send("", request)).await;
+    matches!(response, Ok(Ok(response)) if response.status == StatusCode::OK)
 }
 
 async fn check_readiness(nodes: Arc<Nodes>, at: usize) {
@@ -100,15 +100,15 @@ async fn check_readiness(nodes: Arc<Nodes>, at: usize) {
 }
 
 impl Nodes {
-    async fn pass_on(&self, mut request: Request<Incoming>) -> Response<Body> {
+    async fn forward(&self, mut request: Request<Incoming>) -> Response<Body> {
         // The connection to the node is used for this request only.
         let close = header::HeaderValue::from_static("close");
         request.headers_mut().insert(header::CONNECTION, close);
-        let answer = match self.connect().await {
-            Ok(stream) => send(stream, request).await,
+        let forwarded = match self.connect_to_node().await {
+            Ok(stream) => send_to_node(stream, request).await,
             Err(e) => Err(e),
         };
-        match answer {
+        match forwarded {
             Ok(mut response) => {
                 response.headers_mut().remove(header::CONNECTION);
                 response.map(Either::Left)
@@ -123,28 +123,31 @@ impl Nodes {
     }
 
     /// Connects to the next node that accepts the connection; only to ready nodes, if there are any.
-    async fn connect(&self) -> Result<TcpStream, String> {
+    async fn connect_to_node(&self) -> Result<TcpStream, String> {
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         let count = self.nodes.len();
         let in_turn = (first..first + count).map(|at| &self.nodes[at % count]);
         let is_ready = |node: &&Node| node.is_ready.load(Ordering::Relaxed);
         let (ready, others): (Vec<&Node>, Vec<&Node>) = in_turn.partition(is_ready);
-        let mut why = String::new();
+        let mut error = String::new();
         for node in ready.into_iter().chain(others) {
             match timeout(CONNECT_LIMIT, TcpStream::connect(&node.address)).await {
                 Ok(Ok(stream)) => return Ok(stream),
-                Ok(Err(e)) => why = e.to_string(),
-                Err(_) => why = format!("no connection within {CONNECT_LIMIT:?}"),
+                Ok(Err(e)) => error = e.to_string(),
+                Err(_) => error = format!("no connection within {CONNECT_LIMIT:?}"),
             }
         }
-        Err(format!("no node accepts connections: {why}"))
+        Err(format!("no node accepts connections: {error}"))
     }
 }
 
-async fn send(stream: TcpStream, request: Request<Incoming>) -> Result<Response<Incoming>, String> {
+async fn send_to_node(
+    stream: TcpStream,
+    request: Request<Incoming>,
+) -> Result<Response<Incoming>, String> {
     let opened = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = opened.map_err(|e| e.to_string())?;
     tokio::spawn(connection);
-    let answer = sender.send_request(request).await;
-    answer.map_err(|e| format!("the node gave no answer: {e}"))
+    let response = sender.send_request(request).await;
+    response.map_err(|e| format!("the node sent no response: {e}"))
 }

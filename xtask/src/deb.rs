@@ -58,7 +58,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Writes `target/deb/tollgate_VERSION_ARCHITECTURE.deb`.
 pub(crate) fn run(options: Options) -> Outcome {
-    let binary = gateway::binary(options.binary)?;
+    let binary = gateway::build_unless_given(options.binary)?;
     let version = options
         .version
         .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());

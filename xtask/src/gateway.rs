@@ -18,7 +18,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(90);
 
 /// Builds the release binary, unless one is given; returns its path.
-pub(crate) fn binary(given: Option<PathBuf>) -> Result<PathBuf, String> {
+pub(crate) fn build_unless_given(given: Option<PathBuf>) -> Result<PathBuf, String> {
     if let Some(path) = given {
         return fs::canonicalize(&path)
             .map_err(|e| format!("no binary at {}: {e}", path.display()));
@@ -73,15 +73,15 @@ impl Gateway {
     }
 
     /// Sets an environment variable of the server and of the commands.
-    pub(crate) fn environment(&mut self, name: &'static str, value: impl Into<String>) {
+    pub(crate) fn set_environment(&mut self, name: &'static str, value: impl Into<String>) {
         self.environment.push((name, value.into()));
     }
 
     /// Makes the server run in a network namespace, and listen on an address in it. Commands run outside of it.
-    pub(crate) fn move_to(&mut self, namespace: &str, host: &str) {
+    pub(crate) fn move_to_namespace(&mut self, namespace: &str, host: &str) {
         self.namespace = Some(namespace.to_owned());
         host.clone_into(&mut self.host);
-        self.environment("TOLLGATE_LISTEN", self.address());
+        self.set_environment("TOLLGATE_LISTEN", self.address());
     }
 
     /// The address that the server listens on.
@@ -124,7 +124,7 @@ impl Gateway {
                 ip
             }
         };
-        let mut command = self.configured(program, &["serve"]);
+        let mut command = self.with_configuration(program, &["serve"]);
         command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -133,13 +133,13 @@ impl Gateway {
         let mut server = command
             .spawn()
             .map_err(|e| format!("cannot start the gateway: {e}"))?;
-        let lines = server.stdout.take().map(listen_to);
+        let lines = server.stdout.take().map(watch_for_listening);
         self.server = Some(server);
         let listening = lines.and_then(|lines| lines.recv_timeout(START_LIMIT).ok());
         match listening {
             Some(when) => Ok(when - began),
             None => Err(format!(
-                "the gateway does not listen; it says:\n{}",
+                "the gateway does not listen; its log ends with:\n{}",
                 self.log_tail()
             )),
         }
@@ -191,7 +191,7 @@ impl Gateway {
     }
 
     /// Runs a command of the gateway with `--json`; returns the record it prints.
-    pub(crate) fn record(&self, arguments: &[&str]) -> Result<Value, String> {
+    pub(crate) fn cli_json(&self, arguments: &[&str]) -> Result<Value, String> {
         let printed = output(self.command(arguments).arg("--json"))?;
         let record = serde_json::from_str(&printed);
         record.map_err(|e| {
@@ -211,10 +211,10 @@ impl Gateway {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        self.configured(Command::new(&self.binary), arguments)
+        self.with_configuration(Command::new(&self.binary), arguments)
     }
 
-    fn configured(&self, mut command: Command, arguments: &[&str]) -> Command {
+    fn with_configuration(&self, mut command: Command, arguments: &[&str]) -> Command {
         command.current_dir(self.folder.path()).args(arguments);
         command
             .arg("--config")
@@ -237,7 +237,7 @@ impl Drop for Gateway {
 }
 
 /// Sends the time when the process reports that it listens; continues to read, so that the process can continue to write.
-fn listen_to(stdout: std::process::ChildStdout) -> mpsc::Receiver<Instant> {
+fn watch_for_listening(stdout: std::process::ChildStdout) -> mpsc::Receiver<Instant> {
     let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {

@@ -101,8 +101,9 @@ impl Client {
                 body: body.to_bytes(),
             })
         };
-        let answer = timeout(LIMIT, exchange).await;
-        answer.unwrap_or_else(|_| Err(format!("no answer from {} within {LIMIT:?}", to_send.url)))
+        let response = timeout(LIMIT, exchange).await;
+        response
+            .unwrap_or_else(|_| Err(format!("no response from {} within {LIMIT:?}", to_send.url)))
     }
 }
 

@@ -49,7 +49,7 @@ enum Command {
     Docs(docs::Options),
     /// Run the official SDKs against a gateway with a channel of every kind
     Sdk(sdk::Options),
-    /// Kill and restart the real binary under load, then check every promise it made
+    /// Kill and restart the real binary under load, then check everything that it acknowledged
     Soak(soak::Options),
     /// Upgrade three nodes one by one under load, from an older program
     UpgradeTest(upgrade::Options),

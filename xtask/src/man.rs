@@ -16,7 +16,7 @@ pub(crate) struct Options {
 
 /// Writes `target/man/tollgate.1` and a page for each command.
 pub(crate) fn run(options: Options) -> Outcome {
-    let binary = gateway::binary(options.binary)?;
+    let binary = gateway::build_unless_given(options.binary)?;
     let folder = gateway::target_folder().join("man");
     write_pages(&binary, &folder)?;
     println!("{}", folder.display());

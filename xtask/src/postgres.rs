@@ -31,7 +31,7 @@ const SETTINGS: [&str; 5] = [
 
 /// A folder in memory, and the free bytes that are required to use it.
 const MEMORY: &str = "/dev/shm";
-const ROOM_IN_MEMORY: u64 = 4 << 30;
+const REQUIRED_MEMORY_BYTES: u64 = 4 << 30;
 
 /// A running server.
 pub(crate) struct Postgres {
@@ -60,9 +60,10 @@ impl Postgres {
     /// Creates and starts a cluster in memory, if there is enough space: tests create and drop hundreds of databases, each of which is 300 files.
     pub(crate) fn start_in_memory(bin: &Path) -> Result<Self, String> {
         let memory = Path::new(MEMORY);
-        let is_roomy = rustix::fs::statvfs(memory)
-            .is_ok_and(|room| room.f_bavail.saturating_mul(room.f_frsize) >= ROOM_IN_MEMORY);
-        match is_roomy {
+        let has_capacity = rustix::fs::statvfs(memory).is_ok_and(|stats| {
+            stats.f_bavail.saturating_mul(stats.f_frsize) >= REQUIRED_MEMORY_BYTES
+        });
+        match has_capacity {
             true => Self::start_in(bin, memory),
             false => Self::start(bin),
         }
@@ -76,7 +77,7 @@ impl Postgres {
             .args(["--locale=C", "--no-sync", "--pgdata"])
             .arg(new.data());
         output(&mut initdb)?;
-        new.start_again()?;
+        new.start_server()?;
         Ok(new)
     }
 
@@ -88,7 +89,7 @@ impl Postgres {
         copy.args(["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]);
         copy.arg("--pgdata").arg(standby.data());
         output(&mut copy)?;
-        standby.start_again()?;
+        standby.start_server()?;
         self.query("ALTER SYSTEM SET synchronous_standby_names = '*'")?;
         self.query("SELECT pg_reload_conf()")?;
         let began = Instant::now();
@@ -113,7 +114,7 @@ impl Postgres {
     fn prepare(bin: &Path, parent: &Path) -> Result<Self, String> {
         let folder = TempDir::within(parent, "postgres")?;
         let owner = Owner::find()?;
-        owner.give(folder.path())?;
+        owner.make_owner_of(folder.path())?;
         Ok(Self {
             bin: bin.to_owned(),
             owner,
@@ -132,8 +133,8 @@ impl Postgres {
             .command(&self.bin.join(program), self.folder.path())
     }
 
-    /// Restarts the server on its existing data.
-    pub(crate) fn start_again(&mut self) -> Outcome {
+    /// Starts the server on its existing data.
+    pub(crate) fn start_server(&mut self) -> Outcome {
         let log = self.folder.path().join("log");
         let log = File::create(&log).map_err(|e| format!("cannot write {}: {e}", log.display()))?;
         let mut postgres = self.command("postgres");
@@ -210,7 +211,7 @@ impl Postgres {
                 let log = log.unwrap_or_default();
                 return Err(format!("postgres does not start: {}", log.trim()));
             }
-            if self.answers() {
+            if self.accepts_queries() {
                 return Ok(());
             }
             sleep(Duration::from_millis(50));
@@ -218,7 +219,7 @@ impl Postgres {
     }
 
     /// Whether the server accepts queries. It accepts connections a moment earlier, so the check runs a query with `psql` if that is installed.
-    fn answers(&self) -> bool {
+    fn accepts_queries(&self) -> bool {
         if TcpStream::connect(("127.0.0.1", self.port)).is_err() {
             return false;
         }
@@ -281,16 +282,16 @@ impl Owner {
         });
         match ids {
             Some(ids) => Ok(Self(Some(ids))),
-            None => Err("postgres refuses to run as root, and there is no user `postgres` or `nobody` to run it as".to_owned()),
+            None => Err("postgres does not run as root, and there is no user `postgres` or `nobody` to run it as".to_owned()),
         }
     }
 
-    fn give(&self, path: &Path) -> Result<(), String> {
+    fn make_owner_of(&self, path: &Path) -> Result<(), String> {
         let Some((user, group)) = self.0 else {
             return Ok(());
         };
-        let given = chown(path, Some(user), Some(group));
-        given.map_err(|e| format!("cannot give {} away: {e}", path.display()))
+        let changed = chown(path, Some(user), Some(group));
+        changed.map_err(|e| format!("cannot change the owner of {}: {e}", path.display()))
     }
 
     fn command(&self, program: &Path, folder: &Path) -> Command {

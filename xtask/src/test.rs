@@ -80,13 +80,13 @@ fn run_to_end(mut command: Command) -> Result<ExitStatus, String> {
         let mut child = child.map_err(|e| format!("cannot run cargo: {e}"))?;
         tokio::select! {
             status = child.wait() => status.map_err(|e| format!("cannot wait for cargo: {e}")),
-            _ = interrupt.recv() => end(&mut child).await,
-            _ = terminate.recv() => end(&mut child).await,
+            _ = interrupt.recv() => kill_child(&mut child).await,
+            _ = terminate.recv() => kill_child(&mut child).await,
         }
     })
 }
 
-async fn end(child: &mut tokio::process::Child) -> Result<ExitStatus, String> {
+async fn kill_child(child: &mut tokio::process::Child) -> Result<ExitStatus, String> {
     let _ = child.kill().await;
     Err("interrupted".to_owned())
 }

@@ -56,7 +56,7 @@ impl From<OidcError> for Failure {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        tracing::error!("a sign-in: {error}");
+        tracing::error!("a sign-in failed: {error}");
         Self("unavailable")
     }
 }
@@ -245,17 +245,17 @@ async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
 /// Exchanges the provider's code for an account and begins a session. Returns the session's cookie; `None` if an existing session was made fresh.
 async fn sign_in(visit: &Visit, pending: &Pending) -> Result<Option<HeaderValue>, Failure> {
     let query = Query::parse(visit.parts.uri.query());
-    let is_answer = query.get("state").is_some_and(|state| {
+    let is_state_valid = query.get("state").is_some_and(|state| {
         bool::from(subtle::ConstantTimeEq::ct_eq(
             state.as_bytes(),
             pending.state.as_bytes(),
         ))
     });
-    if !is_answer {
+    if !is_state_valid {
         return Err(Failure("expired"));
     }
     if let Some(error) = query.get("error") {
-        tracing::warn!(error, "the OpenID provider signed nobody in");
+        tracing::warn!(error, "the OpenID provider rejected a sign-in");
         return Err(Failure("denied"));
     }
     let code = query.get("code").ok_or(Failure("rejected"))?;

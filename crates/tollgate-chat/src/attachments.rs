@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_held_by_their_pixels() {
+    fn image_tokens_are_estimated_from_pixels() {
         for (width, height, expected) in [(1, 1, 300), (512, 512, 955), (9000, 9000, 5_000)] {
             let url = uri("image/png", &png(width, height));
             assert_eq!(held(&json!({"image_url": {"url": url}})), expected);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_held_by_their_pages() {
+    fn document_tokens_are_estimated_from_pages() {
         let mut pdf = b"%PDF-1.4 /Type /Pages ".to_vec();
         for _ in 0..12 {
             pdf.extend(b"/Type /Page\n");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn audio_and_video_are_held_by_the_second() {
+    fn audio_and_video_tokens_are_estimated_from_the_duration() {
         let mut wav = b"RIFF....WAVEfmt ".to_vec();
         wav.extend([16, 0, 0, 0, 1, 0, 1, 0]);
         wav.extend(16_000_u32.to_le_bytes());

@@ -1,7 +1,7 @@
 //! The mapping of each field in each of the twelve pairs of formats, found by translating a request with the field and without it:
 //! docs/chat/fields.md (`cargo xtask docs`).
 //!
-//! A field may be dropped only if the reply answers the same question without it: [`REASONS`] has the reason for each dropped field.
+//! A field may be dropped only if the request means the same without it: [`REASONS`] has the reason for each dropped field.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::{FORMATS, Format, InvalidRequest, Target, WrittenRequest};
 
 /// How a field is mapped to another format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum FieldMapping {
     /// The field's values are in the translated request, perhaps under another name.
     Supported,
     /// The translated request expresses the field in another way.
@@ -35,10 +35,10 @@ pub struct Row {
     /// The field with its value, as JSON text.
     pub field: String,
     /// The names of the other formats, each with the field's mapping.
-    pub fates: Vec<(&'static str, Fate)>,
+    pub mappings: Vec<(&'static str, FieldMapping)>,
 }
 
-/// By the name in `x-tollgate-dropped`: the reason why the reply answers the same question without the field.
+/// By the name in `x-tollgate-dropped`: the reason why the request means the same without the field.
 pub const REASONS: &[(&str, &str)] = &[
     (
         "inference_geo",
@@ -156,11 +156,11 @@ pub fn rows() -> Vec<Row> {
     for client in FORMATS {
         for (field, request) in probes(*client) {
             let others = FORMATS.iter().filter(|to| to.name() != client.name());
-            let fates = others.map(|to| (to.name(), fate(*client, *to, &request)));
+            let mappings = others.map(|to| (to.name(), field_mapping(*client, *to, &request)));
             rows.push(Row {
                 client: client.name(),
                 field: field.to_string(),
-                fates: fates.collect(),
+                mappings: mappings.collect(),
             });
         }
     }
@@ -210,20 +210,20 @@ pub fn page() -> String {
             others.join(" | ")
         );
         for row in rows.iter().filter(|row| row.client == client) {
-            let fates: Vec<String> = row
-                .fates
+            let mappings: Vec<String> = row
+                .mappings
                 .iter()
-                .map(|(_, fate)| format!("{fate:?}").to_lowercase())
+                .map(|(_, mapping)| format!("{mapping:?}").to_lowercase())
                 .collect();
             let _ = writeln!(
                 text,
                 "| `{}` | {} |",
                 row.field.replace('|', "\\|"),
-                fates.join(" | ")
+                mappings.join(" | ")
             );
         }
     }
-    text += "\n## Why a field may be dropped\n\nThe reply answers the same request without it:\n\n| name in the header | reason |\n|---|---|\n";
+    text += "\n## Why a field may be dropped\n\nThe request means the same without it:\n\n| name in the header | reason |\n|---|---|\n";
     let reasons: BTreeMap<&str, &str> = REASONS.iter().copied().collect();
     for name in dropped_names() {
         let why = reasons.get(name.as_str()).copied().unwrap_or_default();
@@ -256,21 +256,21 @@ fn translate_all(
     others.map(|to| translate(client, *to, request)).collect()
 }
 
-fn fate(client: &dyn Format, to: &dyn Format, request: &Value) -> Fate {
+fn field_mapping(client: &dyn Format, to: &dyn Format, request: &Value) -> FieldMapping {
     let base = client.field_probes().plain_request;
     let (Ok(before), Ok(after)) = (translate(client, to, &base), translate(client, to, request))
     else {
-        return Fate::Rejected;
+        return FieldMapping::Rejected;
     };
     if after
         .dropped
         .iter()
         .any(|name| !before.dropped.contains(name))
     {
-        return Fate::Dropped;
+        return FieldMapping::Dropped;
     }
     if before.body == after.body {
-        return Fate::Implied;
+        return FieldMapping::Implied;
     }
     let sent: Vec<String> = leaves(&serde_json::from_slice(&after.body).unwrap_or_default());
     let given = leaves(request);
@@ -280,8 +280,8 @@ fn fate(client: &dyn Format, to: &dyn Format, request: &Value) -> Fate {
         .filter(|leaf| !known.contains(leaf))
         .all(|leaf| sent.contains(leaf));
     match is_supported && given.len() > known.len() {
-        true => Fate::Supported,
-        false => Fate::Changed,
+        true => FieldMapping::Supported,
+        false => FieldMapping::Changed,
     }
 }
 

@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_json_tool_becomes_text_and_other_calls_are_renumbered() {
         for other in [false, true] {
-            let mut events = call(0, "answer", "{\"a\":1}");
+            let mut events = call(0, "json_output", "{\"a\":1}");
             if other {
                 events.extend(call(1, "f", "{}"));
             }
@@ -181,8 +181,8 @@ mod tests {
                 builder.build()
             };
             let mut complete = build(&events);
-            restore_in_response(&mut complete, "answer");
-            StreamRestorer::new("answer").restore_events(&mut events);
+            restore_in_response(&mut complete, "json_output");
+            StreamRestorer::new("json_output").restore_events(&mut events);
             assert_eq!(build(&events), complete);
             assert_eq!(complete.choices[0].parts[0], Part::text("{\"a\":1}"));
             let finish = if other {

@@ -77,7 +77,7 @@ mod tests {
     use crate::test_tables::rows;
 
     #[test]
-    fn what_the_provider_adds_to_is_recognised() {
+    fn prompts_that_the_provider_extends_are_recognised() {
         for (format, body, attachments, expected) in
             rows::<(String, String, u32, bool)>("open_ended_prompts")
         {

@@ -25,7 +25,7 @@ pub(super) enum Admin {
     },
     /// List the admins
     List,
-    /// Disable an admin: its sessions end
+    /// Disable an admin and end its sessions
     Disable {
         /// The admin's name
         name: String,

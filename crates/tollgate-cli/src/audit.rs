@@ -9,7 +9,7 @@ use super::common::{Common, Failed};
 /// What to print.
 #[derive(clap::Args)]
 pub(super) struct Audit {
-    /// Print the books of chats instead: per user and model what was charged, and what of it is estimated, clamped and owed
+    /// Print the charges of chats instead: per user and model the charged amount, and its estimated, clamped and owed parts
     #[arg(long)]
     books: bool,
 }

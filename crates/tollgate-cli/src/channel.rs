@@ -17,7 +17,7 @@ use super::common::{Common, Failed};
 pub(super) enum Channel {
     /// List the channels
     List,
-    /// Send the cheapest real request with every key of a channel and print the response
+    /// Send the cheapest possible real request with every key of a channel and print the response
     Test {
         /// The channel's name
         name: String,
@@ -95,7 +95,7 @@ async fn test(
         let (record, line) = match outcome {
             Ok((text, tokens)) => (
                 json!({ "key": key + 1, "ok": true, "model": model, "text": text, "tokens": tokens, "ms": ms }),
-                format!("{name}{whose}: {model} answered in {ms} ms ({tokens} tokens): {text:?}"),
+                format!("{name}{whose}: {model} responded in {ms} ms ({tokens} tokens): {text:?}"),
             ),
             Err(why) => {
                 failed = true;

@@ -23,10 +23,10 @@ pub(super) struct Chat {
     /// The system prompt
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// The most tokens it may generate
+    /// The maximum number of tokens to generate
     #[arg(long, value_name = "N")]
     max_tokens: Option<u64>,
-    /// Also save the reply here
+    /// File in which the reply is also saved
     #[arg(short, long, value_name = "FILE")]
     output: Option<std::path::PathBuf>,
 }
@@ -93,8 +93,8 @@ impl Reply {
         let chunk: Value = serde_json::from_str(data)
             .map_err(|_| Failed::from("the gateway's response is not JSON"))?;
         if chunk["error"].is_object() {
-            let words = ChatCompletions.read_error(500, data.as_bytes());
-            return Err(Failed::from(words.message));
+            let error = ChatCompletions.read_error(500, data.as_bytes());
+            return Err(Failed::from(error.message));
         }
         let choice = &chunk["choices"][0];
         if let Some(piece) = choice["delta"]["content"].as_str() {

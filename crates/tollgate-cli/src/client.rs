@@ -21,12 +21,12 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(60),
 };
 /// Size of the largest JSON response that is read, in bytes.
-const ANSWER_MAX: usize = 16 * 1_048_576;
+const MAX_RESPONSE: usize = 16 * 1_048_576;
 
 /// The gateway and the API key.
 #[derive(Args)]
 pub(super) struct Target {
-    /// The gateway's address
+    /// The gateway's URL
     #[arg(long, value_name = "URL", env = "TOLLGATE_BASE_URL", default_value = DEFAULT_BASE)]
     base_url: String,
     /// The API key
@@ -159,11 +159,11 @@ impl Gateway {
     ) -> Result<Value, Failed> {
         let response = self.send(method, url, content_type, bytes).await?;
         let status = response.status();
-        let answer = read_json(response.into_body()).await?;
+        let body = read_json(response.into_body()).await?;
         if status.is_success() {
-            return Ok(answer);
+            return Ok(body);
         }
-        Err(rejected(status, &answer))
+        Err(rejected(status, &body))
     }
 
     async fn send(
@@ -189,10 +189,10 @@ impl Gateway {
     }
 }
 
-fn rejected(status: StatusCode, answer: &Value) -> Failed {
-    let message = answer["error"]["message"]
+fn rejected(status: StatusCode, body: &Value) -> Failed {
+    let message = body["error"]["message"]
         .as_str()
-        .or_else(|| answer["message"].as_str());
+        .or_else(|| body["message"].as_str());
     Failed::from(format!(
         "the gateway returned {status}: {}",
         message.unwrap_or("nothing more")
@@ -200,7 +200,7 @@ fn rejected(status: StatusCode, answer: &Value) -> Failed {
 }
 
 async fn read_json(parts: ResponseBody) -> Result<Value, Failed> {
-    let bytes = parts.collect(ANSWER_MAX).await?;
+    let bytes = parts.collect(MAX_RESPONSE).await?;
     serde_json::from_slice(&bytes)
         .map_err(|_| Failed::from("the response is not JSON: is this a gateway?"))
 }

@@ -61,7 +61,7 @@ async fn write(app: &App) -> Result<(), StoreError> {
     app.heartbeat.start().await?;
     // A node that does not share its database releases at once the leases that its last run left.
     let has_crashed = if app.store.is_shared() {
-        // Unfinished tasks may be those of live nodes or of a crashed one: the database does not show which.
+        // Unfinished tasks may be those of running nodes or of a crashed one: the database does not show which.
         app.store.next_task_due_at().await?.is_some()
     } else {
         app.store.release_leases(None, app.clock.now()).await? > 0
@@ -103,7 +103,7 @@ async fn create_demo_user(app: &App) -> Result<(), Failed> {
         "\nFirst start: created user {DEMO:?} (unlimited) with this API key, which is shown only once:\n\n  {key}\n\n\
          Generate an image:\n\n  curl -s {url}/v1/images/generations -H 'Authorization: Bearer {key}' \\\n    \
          -H 'Content-Type: application/json' -d '{body}'\n\n\
-         Poll the task with its id from the answer:\n\n  \
+         Poll the task with its id from the response:\n\n  \
          curl -s {url}/v1/tasks/TASK_ID -H 'Authorization: Bearer {key}'\n\n"
     );
     Ok(std::io::stderr().write_all(text.as_bytes())?)

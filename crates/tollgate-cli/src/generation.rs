@@ -96,8 +96,8 @@ async fn follow(gateway: &Gateway, task_id: &str) -> Result<Value, Failed> {
     )?);
     bar.enable_steady_tick(Duration::from_millis(120));
     loop {
-        let answer = gateway.get(&format!("/v1/tasks/{task_id}")).await?;
-        let record = answer.get("data").unwrap_or(&answer);
+        let response = gateway.get(&format!("/v1/tasks/{task_id}")).await?;
+        let record = response.get("data").unwrap_or(&response);
         let status = record["status"].as_str().unwrap_or_default().to_owned();
         bar.set_message(status.clone());
         bar.set_position(percent(&record["progress"]));

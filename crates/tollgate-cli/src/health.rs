@@ -19,11 +19,11 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(5),
 };
 /// Bytes of the response that are read.
-const MAX_ANSWER: usize = 65_536;
+const MAX_RESPONSE: usize = 65_536;
 
 #[derive(Args)]
 pub(super) struct Health {
-    /// The gateway's address [default: the configured `metrics.listen`, else `listen`]
+    /// The gateway's URL [default: the configured `metrics.listen`, else `listen`]
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Check database and storage (/readyz), not only that the process responds (/healthz)
@@ -50,12 +50,12 @@ impl Health {
         let response = client
             .send(request, TIMEOUTS)
             .await
-            .map_err(|e| format!("{url} does not answer: {e}"))?;
+            .map_err(|e| format!("{url} does not respond: {e}"))?;
         let status = response.status();
-        let text = response.into_body().collect(MAX_ANSWER).await?;
+        let text = response.into_body().collect(MAX_RESPONSE).await?;
         let text = String::from_utf8_lossy(&text);
         if !status.is_success() {
-            return Err(Failed::from(format!("{url} answers {status}: {text}")));
+            return Err(Failed::from(format!("{url} returned {status}: {text}")));
         }
         let record = json!({ "url": url, "ok": true });
         common.print(&record, || format!("{url}: ok"))

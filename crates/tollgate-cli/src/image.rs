@@ -17,22 +17,22 @@ pub(super) struct Image {
     /// The model
     #[arg(long, value_name = "ID", default_value = "gpt-image-2-official")]
     model: String,
-    /// A ratio such as 16:9, or pixels such as 1024x1024, as the model takes it
+    /// A ratio such as 16:9, or pixels such as 1024x1024, depending on the model
     #[arg(long)]
     size: Option<String>,
-    /// A tier such as 2k, as the model takes it
+    /// A tier such as 2k, if the model supports it
     #[arg(long)]
     resolution: Option<String>,
-    /// Such as high, as the model takes it
+    /// A quality such as high, if the model supports it
     #[arg(long)]
     quality: Option<String>,
-    /// How many images
+    /// Number of images
     #[arg(short, value_name = "N")]
     n: Option<u32>,
-    /// A reference image: a link, or a file to upload. May be given several times
+    /// A reference image: a URL, or a file to upload. May be repeated
     #[arg(long, value_name = "URL|FILE")]
     image: Vec<String>,
-    /// Where to save it; of several images, -2, -3, … is added [default: image.EXT]
+    /// File to write; for several images -2, -3, … is appended to the name [default: image.EXT]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -10,7 +10,7 @@ use super::common::{Common, Failed};
 
 #[derive(Subcommand)]
 pub(super) enum Key {
-    /// Make a key; it is shown this once
+    /// Create a key, which is shown only once
     Create(Create),
     /// List the keys
     List,
@@ -23,44 +23,44 @@ pub(super) enum Key {
 
 #[derive(Args)]
 pub(super) struct Create {
-    /// The user who pays
+    /// The user to whom requests are charged
     #[arg(long, value_name = "NAME")]
     user: String,
-    /// A name for people
+    /// A label for the key
     #[arg(long, value_name = "LABEL", default_value = "")]
     name: String,
-    /// What it may spend in all, such as 25
+    /// The amount that it may spend in total, such as 25
     #[arg(long, value_name = "AMOUNT", conflicts_with = "unlimited")]
     quota: Option<Amount>,
-    /// No limit but its user's (the default)
+    /// No quota: limited only by its user's balance (the default)
     #[arg(long)]
     unlimited: bool,
-    /// POSTs in a sliding minute
+    /// Limit of POST requests in a sliding minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rpm: Option<u32>,
-    /// Tokens of chat in a sliding minute
+    /// Limit of chat tokens in a sliding minute
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     tpm: Option<u32>,
-    /// Requests in flight
+    /// Limit of concurrent requests
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_concurrency: Option<u32>,
-    /// The only models it may use
+    /// The models that it may use [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     models: Option<Vec<String>>,
-    /// When it ends
+    /// When it expires
     #[arg(long, value_name = "RFC3339")]
     expires: Option<Timestamp>,
-    /// `none`: bare chat replies on the enveloped paths too
+    /// `none`: chat responses without envelope, also on paths that normally have one
     #[arg(long, value_enum)]
     envelope: Option<Envelope>,
-    /// Traces contain the messages of its chats
+    /// Record the messages of its chats in traces
     #[arg(long)]
     trace_content: bool,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Envelope {
-    /// Replies without `{code, data}` around them
+    /// Responses without the envelope `{code, data}`
     None,
 }
 

@@ -48,11 +48,11 @@ struct Cli {
 enum Command {
     /// Run the gateway
     Serve(serve::Serve),
-    /// Write a first configuration from the providers' keys in the environment, and try its channels
+    /// Write a first configuration from the providers' keys in the environment, and test its channels
     Init(init::Init),
     /// Check the health of a running gateway; exit 1 if it is not healthy
     Health(health::Health),
-    /// Check what the gateway needs, a line each with what to do; exit 1 if it cannot work
+    /// Check what the gateway needs; print one line per finding with what to do; exit 1 if the gateway cannot work
     Doctor(doctor::Doctor),
     /// Create, credit, list and disable users
     #[command(subcommand)]
@@ -62,7 +62,7 @@ enum Command {
     Key(key::Key),
     /// Create users and API keys from a file, such as those of another gateway
     Import(import::Import),
-    /// See the configured channels
+    /// List and test the configured channels
     #[command(subcommand)]
     Channel(channel::Channel),
     /// Create, list and disable admins of the console
@@ -75,9 +75,9 @@ enum Command {
     AdminKey,
     /// Check every money and task invariant; exit 1 if one does not hold
     Audit(audit::Audit),
-    /// Copy the embedded database to a file, beside a running gateway
+    /// Copy the embedded database to a file, also while the gateway runs
     Backup(backup::Backup),
-    /// Make the embedded database from a backup
+    /// Restore the embedded database from a backup
     Restore(backup::Restore),
     /// Compare the tokens of a channel's chats with what the provider's usage API reports, by model and day
     Reconcile(reconcile::Reconcile),
@@ -86,17 +86,17 @@ enum Command {
     /// Write the manual pages into a folder
     #[command(hide = true)]
     Manual(manual::Manual),
-    /// Make images on any gateway and save them
+    /// Generate images on any gateway and save them
     Image(Box<image::Image>),
-    /// Make a video on any gateway and save it
+    /// Generate a video on any gateway and save it
     Video(Box<video::Video>),
-    /// Make speech of a text on any gateway and save the audio
+    /// Generate speech from a text on any gateway and save the audio
     Speech(Box<speech::Speech>),
     /// Chat with a model on any gateway; the reply is printed as it streams
     Chat(Box<chat::Chat>),
 }
 
-/// Runs the command in the process's arguments. Exit status: 0 success, 1 failure, 2 wrong usage.
+/// Runs the command in the process's arguments. Exit status: 0 success, 1 failure, 2 invalid usage.
 fn main() -> ExitCode {
     add_providers(tollgate_sandbox::PROVIDERS);
     let cli = Cli::parse();

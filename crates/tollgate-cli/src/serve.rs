@@ -31,10 +31,10 @@ const LEAVING: Duration = Duration::from_secs(3);
 
 #[derive(Args)]
 pub(super) struct Serve {
-    /// Where to listen [default: 127.0.0.1:8080]
+    /// Address to listen on [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Make no demo user on an empty data directory
+    /// Do not create the demo user in an empty data directory
     #[arg(long)]
     no_demo: bool,
 }
@@ -162,7 +162,7 @@ async fn until_stopped(
         Ok(Ok(())) => {}
         Ok(Err(e)) => tracing::warn!(error = %e, "other nodes release what this one has"),
         Err(_) => {
-            tracing::warn!("other nodes release what this one has: the database does not answer")
+            tracing::warn!("other nodes release what this one has: the database does not respond")
         }
     }
     if let Err(e) = app.store.empty_write_ahead_log().await {

@@ -20,13 +20,13 @@ pub(super) struct Speech {
     /// A voice of the channel's provider
     #[arg(long)]
     voice: Option<String>,
-    /// From 0.25 to 4.0
+    /// Speed from 0.25 to 4.0
     #[arg(long)]
     speed: Option<f64>,
-    /// Such as zh or en
+    /// Language such as zh or en
     #[arg(long)]
     language: Option<String>,
-    /// Where to save it [default: speech.EXT]
+    /// File to write [default: speech.EXT]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

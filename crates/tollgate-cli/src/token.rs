@@ -14,20 +14,20 @@ const PAGE: usize = 200;
 
 #[derive(Subcommand)]
 pub(super) enum Token {
-    /// Create a token of the admin API; it is shown this once
+    /// Create a token of the admin API, which is shown only once
     Create {
-        /// A name for people
+        /// A label for the token
         name: String,
-        /// What it may do, such as users:read,keys:write
+        /// Its scopes, such as users:read,keys:write
         #[arg(long, value_name = "A,B", value_delimiter = ',', required = true)]
         scopes: Vec<String>,
-        /// When it ends
+        /// When it expires
         #[arg(long, value_name = "RFC3339")]
         expires: Option<Timestamp>,
     },
     /// List the tokens
     List,
-    /// Revoke a token: it stops working at once
+    /// Revoke a token: it stops working immediately
     Revoke {
         /// The token's id, such as tok_…
         id: String,

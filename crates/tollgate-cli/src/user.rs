@@ -9,40 +9,40 @@ use super::common::{Common, Failed};
 
 #[derive(Subcommand)]
 pub(super) enum User {
-    /// Make a user
+    /// Create a user
     Create {
         /// Unique name
         name: String,
         /// Opening balance, such as 12.5
         #[arg(long, value_name = "AMOUNT", conflicts_with = "unlimited")]
         balance: Option<Amount>,
-        /// No limit
+        /// The balance may go below zero
         #[arg(long)]
         unlimited: bool,
-        /// POSTs of all its keys together in a sliding minute
+        /// Limit of POST requests of all its keys together in a sliding minute
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         rpm: Option<u32>,
-        /// Tokens of chat of all its keys together in a sliding minute
+        /// Limit of chat tokens of all its keys together in a sliding minute
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         tpm: Option<u32>,
-        /// Requests in flight of all its keys together
+        /// Limit of concurrent requests of all its keys together
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         max_concurrency: Option<u32>,
     },
-    /// Add to a balance or, with a negative amount, take from it
+    /// Add credit to a balance or, with a negative amount, subtract from it
     Credit {
         /// The user's name
         name: String,
         /// Such as 10 or -2.5
         #[arg(allow_hyphen_values = true)]
         amount: Amount,
-        /// For the ledger
+        /// A note for the ledger entry
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
     /// List the users
     List,
-    /// Disable a user: its keys stop working
+    /// Disable a user; its keys stop working
     Disable {
         /// The user's name
         name: String,

@@ -17,22 +17,22 @@ pub(super) struct Video {
     /// The model
     #[arg(long, value_name = "ID", default_value = "seedance-1.0-fast")]
     model: String,
-    /// How long, in seconds, as the model takes it
+    /// Duration in seconds, if the model supports it
     #[arg(long, value_name = "S")]
     seconds: Option<u32>,
-    /// Pixels such as 1280x720, as the model takes it
+    /// Pixels such as 1280x720, if the model supports it
     #[arg(long)]
     size: Option<String>,
-    /// Such as 16:9, as the model takes it
+    /// Aspect ratio such as 16:9, if the model supports it
     #[arg(long, value_name = "RATIO")]
     aspect_ratio: Option<String>,
-    /// A tier such as 720p, as the model takes it
+    /// A tier such as 720p, if the model supports it
     #[arg(long)]
     resolution: Option<String>,
-    /// A reference image: a link, or a file to upload. May be given several times
+    /// A reference image: a URL, or a file to upload. May be repeated
     #[arg(long, value_name = "URL|FILE")]
     image: Vec<String>,
-    /// Where to save it [default: video.EXT]
+    /// File to write [default: video.EXT]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]

@@ -127,7 +127,7 @@ impl de::Error for Error {
     }
 
     fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
-        // Keeps one valid name, which identifies the type; the caller, which knows the wrong name, looks for a similar one.
+        // Keeps one valid name, which identifies the type; the caller, which has the unknown name, searches for a similar one.
         Self {
             path: String::new(),
             origin: None,
@@ -144,7 +144,7 @@ impl de::Error for Error {
     }
 }
 
-/// Deserializes the whole document.
+/// Deserializes the complete document.
 pub(super) fn deserialize<T: de::DeserializeOwned>(table: &Table) -> Result<T, Error> {
     T::deserialize(Root(table))
 }

@@ -129,14 +129,14 @@ fn token_prices_default_to_those_of_input_and_output() {
         cache_write_per_million = 1.5
         output_per_million = 5
         reasoning_per_million = 0
-        [price.answers]
+        [price.output_only]
         output_per_million = 2
     "#;
     let config = parse_config(text).unwrap();
     for (model, expected) in [
         ("plain", ["1.25", "1.25", "1.25", "10", "10"]),
         ("full", ["1", "0.1", "1.5", "5", "0"]),
-        ("answers", ["0", "0", "0", "2", "2"]),
+        ("output_only", ["0", "0", "0", "2", "2"]),
     ] {
         let p = &config.prices[model].tokens;
         let found = [
@@ -148,7 +148,7 @@ fn token_prices_default_to_those_of_input_and_output() {
         ];
         assert_eq!(found.map(|price| price.to_string()), expected, "{model}");
     }
-    assert!(!config.prices["answers"].tokens.is_free());
+    assert!(!config.prices["output_only"].tokens.is_free());
     assert!(ModelPrice::default().tokens.is_free());
 }
 
@@ -156,7 +156,7 @@ fn token_prices_default_to_those_of_input_and_output() {
 fn a_full_file_is_read() {
     let text = r#"
         listen = "[::1]:9000"
-        public_url = "https://gate.example/base/"
+        public_url = "https://gateway.example/base/"
         currency = "CNY"
         demo = false
         database.url = "postgres://u:secret@h/d"
@@ -192,7 +192,7 @@ fn a_full_file_is_read() {
     let config = parse_config(text).unwrap();
     assert_eq!(
         config.public_url.as_deref(),
-        Some("https://gate.example/base")
+        Some("https://gateway.example/base")
     );
     assert_eq!(config.storage_dir(), Path::new("/srv/a b"));
     assert_eq!(config.storage_is_default(), None);

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_ids_sort_by_time_and_tell_it() {
+    fn chat_ids_sort_by_time_and_contain_it() {
         for at in [0, 1, 1_700_000_000_000, 1_700_000_000_001] {
             let id = chat_id(at);
             assert_eq!(chat_id_time(&id), Some(at));

@@ -32,11 +32,11 @@ function resolve(schema) {
   return schema || {};
 }
 
-/** The alternatives of a schema: itself where it has none. */
+/** The alternatives of a schema: the schema itself if it has none. */
 function variants(schema) {
-  const whole = resolve(schema);
-  const several = whole.oneOf || whole.anyOf;
-  return several ? several.flatMap(variants) : [whole];
+  const resolved = resolve(schema);
+  const several = resolved.oneOf || resolved.anyOf;
+  return several ? several.flatMap(variants) : [resolved];
 }
 
 function bodySchema(operation) {
@@ -76,7 +76,7 @@ function valuesOf(schema) {
   return parts;
 }
 
-/** The fields that people look for come first; the document has them by the alphabet. */
+/** The most used fields come first; the document has the fields in alphabetical order. */
 const FIRST = ["model", "prompt", "size", "resolution", "quality", "n", "output_format"];
 function ordered(properties) {
   const rank = ([name]) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
@@ -123,7 +123,7 @@ function parameterTable(parameters) {
     el("table", {}, el("thead", {}, head), el("tbody", {}, body)));
 }
 
-/** Answers that look alike share an entry. */
+/** Statuses with the same response share an entry. */
 function responseList(responses) {
   const alike = new Map();
   for (const [status, response] of Object.entries(responses || {})) {
@@ -138,7 +138,7 @@ function responseList(responses) {
     if (!shapes.length) return el("p", {}, title);
     const tables = shapes.map((v, at) => {
       const name = v.title || (shapes.length > 1 ? `Shape ${at + 1} of ${shapes.length}, by model` : "");
-      return [name ? el("h4", {}, name) : null, fieldTable(v, `Answer ${statuses.join(", ")}`)];
+      return [name ? el("h4", {}, name) : null, fieldTable(v, `Response ${statuses.join(", ")}`)];
     });
     return el("details", { class: "more" }, el("summary", {}, title), tables);
   }));
@@ -160,7 +160,7 @@ function operationCard(path, method, operation) {
       parts.push(fieldTable(options[0], "Body"));
     }
   }
-  parts.push(el("h4", {}, "Answers"), responseList(operation.responses));
+  parts.push(el("h4", {}, "Responses"), responseList(operation.responses));
   return el("details", { class: "card", id },
     el("summary", {},
       el("span", { class: "method " + method }, method.toUpperCase()),
@@ -169,7 +169,7 @@ function operationCard(path, method, operation) {
     el("div", {}, parts));
 }
 
-/** Every family of models: where it is asked and what it takes. */
+/** Every family of models: its path, its fields and its model ids. */
 function families() {
   const found = [];
   for (const [path, item] of Object.entries(api.paths || {})) {
@@ -223,7 +223,7 @@ function openTarget() {
   if (target && target.tagName === "DETAILS") { target.open = true; target.scrollIntoView(); }
 }
 
-/* ---- trying: a form made from the model's schema ------------------------------------------ */
+/* ---- trying: a form generated from the model's schema ------------------------------------- */
 
 let chosen = null;
 
@@ -277,7 +277,7 @@ function fieldControl(name, schema, required, value) {
   return el("div", { class: "field" }, el("label", { for: id }, name, must), input, el("span", { class: "hint", id: id + "-hint" }, prose(schema.description)));
 }
 
-/** The request that the form stands for. Throws where a field holds no JSON. */
+/** The request in the form. Sets a validation message on a field whose text is not JSON. */
 function request() {
   const body = { model: $("model").value };
   for (const input of document.querySelectorAll("#fields [data-kind]")) {
@@ -296,14 +296,14 @@ async function call(method, path, body) {
   if (body && !(body instanceof FormData)) { headers["content-type"] = "application/json"; body = JSON.stringify(body); }
   const response = await fetch(path, { method, headers, body });
   const text = await response.text();
-  let answer;
-  try { answer = JSON.parse(text); } catch { answer = { error: { message: text.slice(0, 500) || response.statusText } }; }
-  return { ok: response.ok, status: response.status, answer };
+  let json;
+  try { json = JSON.parse(text); } catch { json = { error: { message: text.slice(0, 500) || response.statusText } }; }
+  return { ok: response.ok, status: response.status, json };
 }
 
-const problem = ({ status, answer }) => `${status}: ${answer.error ? answer.error.message || answer.error : answer.message || "no message"}`;
+const errorText = ({ status, json }) => `${status}: ${json.error ? json.error.message || json.error : json.message || "no message"}`;
 
-/* ---- a task's life ------------------------------------------------------------------------ */
+/* ---- a task from its submission to its end ------------------------------------------------ */
 
 let current = null;
 
@@ -348,9 +348,9 @@ async function follow(task) {
   while (current === task) {
     const got = await call("GET", "/v1/tasks/" + encodeURIComponent(task));
     if (current !== task) return;
-    $("record").textContent = pretty(got.answer);
-    if (!got.ok && got.status < 500 && got.status !== 429) return show("Lost", "bad", problem(got));
-    const record = got.answer.data && got.answer.data.status ? got.answer.data : got.answer;
+    $("record").textContent = pretty(got.json);
+    if (!got.ok && got.status < 500 && got.status !== 429) return show("Lost", "bad", errorText(got));
+    const record = got.json.data && got.json.data.status ? got.json.data : got.json;
     if (got.ok) $("progress").value = percent(record.progress);
     if (FINAL.includes(record.status)) return finish(task, record, began);
     const seconds = Math.round((Date.now() - began) / 1000);
@@ -377,7 +377,7 @@ function finish(task, record, began) {
 async function submit(event) {
   event.preventDefault();
   const body = request();
-  // What is wrong must be seen to be mended.
+  // Invalid fields must be visible, so that the user can correct them.
   for (const input of document.querySelectorAll("#fields :invalid")) { const more = input.closest("details"); if (more) more.open = true; }
   if (!$("form").reportValidity()) return;
   $("submit").disabled = true;
@@ -387,10 +387,10 @@ async function submit(event) {
   show("Submitting", "");
   try {
     const sent = await call("POST", chosen.path, body);
-    $("receipt").textContent = pretty(sent.answer);
-    const receipt = Array.isArray(sent.answer.data) ? sent.answer.data[0] : sent.answer;
+    $("receipt").textContent = pretty(sent.json);
+    const receipt = Array.isArray(sent.json.data) ? sent.json.data[0] : sent.json;
     const task = sent.ok && receipt && (receipt.task_id || receipt.id);
-    if (!task) { $("submit").disabled = false; return show("Refused", "bad", problem(sent)); }
+    if (!task) { $("submit").disabled = false; return show("Rejected", "bad", errorText(sent)); }
     current = task;
     $("cancel").hidden = false;
     await follow(task);
@@ -404,7 +404,7 @@ async function submit(event) {
 async function cancel() {
   if (!current) return;
   const got = await call("POST", `/v1/tasks/${encodeURIComponent(current)}/cancel`, {});
-  if (!got.ok) show("Not cancelled", "bad", problem(got));
+  if (!got.ok) show("Not cancelled", "bad", errorText(got));
 }
 
 async function upload() {
@@ -415,8 +415,8 @@ async function upload() {
   $("upload-is").textContent = "Uploading…";
   try {
     const got = await call("POST", "/v1/uploads/images", form);
-    if (!got.ok) { $("upload-is").textContent = problem(got); return; }
-    const { url, content_type: type, bytes } = got.answer;
+    if (!got.ok) { $("upload-is").textContent = errorText(got); return; }
+    const { url, content_type: type, bytes } = got.json;
     const field = referenceField();
     if (field) { field.value = (field.value.trim() + "\n" + url).trim(); const more = field.closest("details"); if (more) more.open = true; }
     $("upload-is").replaceChildren(`${type}, ${bytes} bytes: `, el("a", { href: local(url), target: "_blank", rel: "noopener" }, url));
@@ -428,8 +428,8 @@ async function upload() {
 async function balance() {
   try {
     const got = await call("GET", "/v1/balance");
-    const b = got.answer;
-    $("balance-is").textContent = b.success ? `Left: ${b.unlimited_quota ? "no limit" : b.remain_balance}, used: ${b.used_balance}.` : problem(got);
+    const b = got.json;
+    $("balance-is").textContent = b.success ? `Left: ${b.unlimited_quota ? "no limit" : b.remain_balance}, used: ${b.used_balance}.` : errorText(got);
   } catch (error) {
     $("balance-is").textContent = "No connection: " + error;
   }
@@ -462,7 +462,7 @@ function start() {
 }
 
 function remember() {
-  // A page without storage works all the same.
+  // The page also works without storage.
   try { $("key").value = sessionStorage.getItem("key") || ""; } catch { /* private mode */ }
   $("key").addEventListener("change", () => { try { sessionStorage.setItem("key", $("key").value.trim()); } catch { /* private mode */ } });
 }

@@ -1,4 +1,4 @@
-// What the pages do beyond being read: search, copying of code, the table of contents open where there is room for it.
+// Scripts of the pages: search, copying of code, a table of contents that is open in wide windows.
 "use strict";
 
 /** An element with attributes and children; strings become text, never markup. */
@@ -87,9 +87,9 @@ function scorePart(part, query) {
     if (page > 0) inPage += 1;
     sum += score;
   }
-  // A page that is named by the whole query begins with its own first part.
+  // A page that is named by the complete query begins with its own first part.
   if (part.isFirst && inPage === query.length) sum += 10 * query.length;
-  // A part that only belongs to a page of that name comes after those that have the words themselves.
+  // A part that only belongs to a page of that name comes after those that contain the words.
   if (!part.isFirst && inPage === query.length && query.every((word) => !scoreWord(part.counts.heading, word))) sum *= 0.6;
   // The list of all pages names everything.
   return part.page.section ? sum : sum / 4;
@@ -113,8 +113,8 @@ function findParts(parts, text) {
 /** The text around the first word of the query, with all words of the query marked. */
 function excerpt(text, query) {
   const lower = text.toLowerCase();
-  const places = words(query).map((word) => lower.indexOf(word)).filter((at) => at >= 0);
-  const first = places.length ? Math.min(...places) : 0;
+  const positions = words(query).map((word) => lower.indexOf(word)).filter((at) => at >= 0);
+  const first = positions.length ? Math.min(...positions) : 0;
   const begin = first < 60 ? 0 : lower.lastIndexOf(" ", first - 40) + 1;
   const part = text.slice(begin, begin + 170);
   const pattern = words(query).sort((a, b) => b.length - a.length).join("|");
@@ -226,5 +226,5 @@ if (contents) {
   wide.addEventListener("change", adjust);
   adjust();
 }
-// The menu of narrow windows is open as long as the address says so.
+// The menu of narrow windows is open while the fragment of the address is its id.
 addEventListener("keydown", (event) => { if (event.key === "Escape" && location.hash === "#site-pages") location.hash = "#site-content"; });

@@ -23,7 +23,7 @@ use crate::tables::syntax::Template;
 /// The templates of one kind of response in a format.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Answer {
+struct ResponseTemplates {
     complete: Template,
     form: Form,
     before: Template,
@@ -53,7 +53,8 @@ impl Prebuilt {
     /// If the templates, which are part of the program, are invalid.
     pub(crate) fn new(bench: &Bench) -> Self {
         let formats = toml::from_str(include_str!("../providers/bench.toml"));
-        let formats: Formats<Answer> = formats.unwrap_or_else(|error| panic!("bench: {error}"));
+        let formats: Formats<ResponseTemplates> =
+            formats.unwrap_or_else(|error| panic!("bench: {error}"));
         let chunks = bench.chunks.max(1);
         let vars = json!({
             "text": "x".repeat(bench.bytes), "piece": "x".repeat(bench.bytes.div_ceil(chunks).max(1)),
@@ -66,7 +67,7 @@ impl Prebuilt {
     }
 }
 
-impl Answer {
+impl ResponseTemplates {
     fn build(&self, vars: &Map<String, Value>, chunks: usize) -> Pair {
         let (nothing, no_tables) = (Value::Null, Map::new());
         let scope = Scope::new(vars, &nothing, &no_tables);

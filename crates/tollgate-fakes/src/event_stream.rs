@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::scenario::Scenario;
 
 /// A response with status 200.
-pub(crate) enum Answer {
+pub(crate) enum ChatResponse {
     Json(Value),
     Events(EventStream),
 }

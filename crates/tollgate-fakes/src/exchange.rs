@@ -13,7 +13,7 @@ use crate::bill::Bill;
 use crate::body::{Body, InFlight};
 use crate::chat_output::ChatOutput;
 use crate::directive::Stage;
-use crate::event_stream::{self, EventStream};
+use crate::event_stream::{ChatResponse, EventStream};
 use crate::instructions::Instructions;
 use crate::media_context::{MediaContext, MediaRequest};
 use crate::media_response::MediaResponse;
@@ -141,8 +141,8 @@ fn respond(
         return Ok(outcome);
     }
     let headers = service.spec.response_headers(&id(serial));
-    let reply = match answer_accepted(shared, logged, accepted, instructions, serial) {
-        Ok(Answer::Complete(mut response)) => {
+    let reply = match generate_response(shared, logged, accepted, instructions, serial) {
+        Ok(GeneratedResponse::Complete(mut response)) => {
             if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
                 let rejection = service.spec.reject_request("overloaded", request);
                 response = MediaResponse::json(service.spec.error_body(&rejection, &id(serial)));
@@ -153,7 +153,7 @@ fn respond(
             reply.bill = bill.filter(|_| !how.breaks_off()).cloned();
             reply
         }
-        Ok(Answer::Events(events)) => {
+        Ok(GeneratedResponse::Events(events)) => {
             let options = &shared.options;
             let seed = options.seed.wrapping_add(serial);
             let bill = logged.bill.get().cloned();
@@ -164,8 +164,8 @@ fn respond(
         Err(rejection) => return Err(rejection),
     };
     Ok(match how {
-        Scenario::LostAnswer { hang: true } => Exchange::Hang,
-        Scenario::LostAnswer { hang: false } => Exchange::Reset,
+        Scenario::LostResponse { hang: true } => Exchange::Hang,
+        Scenario::LostResponse { hang: false } => Exchange::Reset,
         _ => Exchange::Respond(response::apply_to_any(reply, &how)),
     })
 }
@@ -179,7 +179,7 @@ fn respond_before_work(
 ) -> Option<Exchange> {
     match how {
         Scenario::Hang => return Some(Exchange::Hang),
-        Scenario::CloseWithoutAnswer => return Some(Exchange::Close),
+        Scenario::CloseWithoutResponse => return Some(Exchange::Close),
         Scenario::ResetBeforeHead => return Some(Exchange::Reset),
         _ => {}
     }
@@ -194,24 +194,24 @@ fn respond_before_work(
 }
 
 /// A response before a scenario changes it.
-enum Answer {
+enum GeneratedResponse {
     Complete(MediaResponse),
     Events(EventStream),
 }
 
-fn answer_accepted(
+fn generate_response(
     shared: &Shared,
     logged: &LoggedRequest,
     accepted: Accepted,
     instructions: Instructions,
     serial: u64,
-) -> OrRejected<Answer> {
+) -> OrRejected<GeneratedResponse> {
     let number = shared.number(serial);
     match accepted {
-        Accepted::Fixed(value) => Ok(Answer::Complete(MediaResponse::json(value))),
+        Accepted::Fixed(value) => Ok(GeneratedResponse::Complete(MediaResponse::json(value))),
         Accepted::Media(media) => {
             let context = MediaContext::new(shared, instructions.plan, number, id(serial));
-            (media.run)(&context).map(Answer::Complete)
+            (media.run)(&context).map(GeneratedResponse::Complete)
         }
         Accepted::Chat(chat) => {
             let chunks = shared.options.chunks;
@@ -220,8 +220,10 @@ fn answer_accepted(
             let bill = Bill::new(&chat.prompt, &output, logged.received_at);
             logged.bill.get_or_init(|| Arc::new(bill));
             Ok(match chat.write_response(&output)? {
-                event_stream::Answer::Json(value) => Answer::Complete(MediaResponse::json(value)),
-                event_stream::Answer::Events(events) => Answer::Events(events),
+                ChatResponse::Json(value) => {
+                    GeneratedResponse::Complete(MediaResponse::json(value))
+                }
+                ChatResponse::Events(events) => GeneratedResponse::Events(events),
             })
         }
     }

@@ -52,13 +52,13 @@ pub async fn start(provider: Provider, options: Options) -> io::Result<Fake> {
         spec: provider.spec(),
         shared: Shared::new(options, public_url, files_url),
     });
-    let answers = Answers {
+    let handler = ConnectionHandler {
         service: Arc::clone(&service),
         prebuilt: prebuilt.map(Arc::new),
     };
-    let mut listeners = vec![tokio::spawn(accept(listener, answers.clone(), Port::Api))];
+    let mut listeners = vec![tokio::spawn(accept(listener, handler.clone(), Port::Api))];
     if let Some(files) = files {
-        let accept = accept(files, answers, Port::Files);
+        let accept = accept(files, handler, Port::Files);
         listeners.push(tokio::spawn(accept));
     }
     Ok(Fake {
@@ -151,19 +151,19 @@ impl Drop for Fake {
 
 /// Handles the requests of every connection.
 #[derive(Clone)]
-struct Answers {
+struct ConnectionHandler {
     service: Arc<Service>,
     /// Prepared responses for measuring, used instead of all others.
     prebuilt: Option<Arc<Prebuilt>>,
 }
 
-async fn accept(listener: TcpListener, answers: Answers, port: Port) {
+async fn accept(listener: TcpListener, handler: ConnectionHandler, port: Port) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => {
                 if let Ok((stream, _)) = accepted {
-                    connections.spawn(serve(stream, answers.clone(), port));
+                    connections.spawn(serve(stream, handler.clone(), port));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -171,22 +171,22 @@ async fn accept(listener: TcpListener, answers: Answers, port: Port) {
     }
 }
 
-async fn serve(stream: TcpStream, answers: Answers, port: Port) {
+async fn serve(stream: TcpStream, handler: ConnectionHandler, port: Port) {
     // Without this, pieces of a stream arrive together. Failure is ignored.
     stream.set_nodelay(true).unwrap_or_default();
     let reset = Reset::default();
     let socket = TokioIo::new(Socket::new(stream, reset.clone()));
     let mut http = http1::Builder::new();
     http.max_buf_size(1 << 20);
-    let Answers { service, prebuilt } = answers;
+    let ConnectionHandler { service, prebuilt } = handler;
     let served = if let Some(prebuilt) = prebuilt {
         let delay = service.shared.options.delay;
-        let answer = |request| bench::respond(Arc::clone(&prebuilt), delay, request);
-        http.serve_connection(socket, service_fn(answer)).await
+        let respond = |request| bench::respond(Arc::clone(&prebuilt), delay, request);
+        http.serve_connection(socket, service_fn(respond)).await
     } else {
-        let answer =
+        let respond =
             |request| exchange::handle_request(Arc::clone(&service), port, reset.clone(), request);
-        http.serve_connection(socket, service_fn(answer)).await
+        http.serve_connection(socket, service_fn(respond)).await
     };
     // Disconnected clients and connections that were broken on purpose end here too.
     served.unwrap_or_default();

@@ -23,7 +23,7 @@ struct Arguments {
     /// An accepted key; can be repeated. Without it any key is accepted. Kling: also access:secret.
     #[arg(long)]
     key: Vec<String>,
-    /// The most pieces that a text is cut into.
+    /// The maximum number of pieces that a text is split into.
     #[arg(long, default_value_t = 5)]
     chunks: usize,
     /// Milliseconds between two pieces of a stream.
@@ -32,10 +32,10 @@ struct Arguments {
     /// Seeds how events are split and joined on their way.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Answers every request with this many prepared bytes of text; nothing is checked.
+    /// Responds to every request with this many prepared bytes of text; nothing is checked.
     #[arg(long)]
     bench_bytes: Option<usize>,
-    /// The number of events that such an answer is split into.
+    /// The number of events that a stream of such a text is split into.
     #[arg(long, default_value_t = 16)]
     bench_chunks: usize,
     /// Milliseconds that generating media takes.

@@ -130,8 +130,12 @@ impl Spec {
         if let Some((endpoint, vars)) = self.route(&request.method, &path) {
             return endpoint.read(self, request, vars);
         }
-        let known = self.has_path(&path) && self.errors.contains_key("wrong-method");
-        let error = if known { "wrong-method" } else { "no-route" };
+        let known = self.has_path(&path) && self.errors.contains_key("method-not-allowed");
+        let error = if known {
+            "method-not-allowed"
+        } else {
+            "no-route"
+        };
         Err(self.reject_request(error, request))
     }
 }

@@ -23,7 +23,7 @@ macro_rules! scenarios {
                 key: Option<String>,
             },
             /// The request is carried out, but the response is lost: a reset, or nothing at all.
-            LostAnswer {
+            LostResponse {
                 /// Whether nothing is sent instead of a reset.
                 hang: bool,
             },
@@ -35,8 +35,8 @@ macro_rules! scenarios {
             }),)*
             ("status", status),
             ("key-refused", |key| Some(Scenario::KeyRefused { key: key.map(str::to_owned) })),
-            ("reset-after-accept", |_| Some(Scenario::LostAnswer { hang: false })),
-            ("hang-after-accept", |_| Some(Scenario::LostAnswer { hang: true })),
+            ("reset-after-accept", |_| Some(Scenario::LostResponse { hang: false })),
+            ("hang-after-accept", |_| Some(Scenario::LostResponse { hang: true })),
         ];
     };
 }
@@ -101,13 +101,13 @@ scenarios! {
     /// The output ends at the limit of tokens.
     "length-stop" LengthStop
     /// The connection is closed cleanly without a response.
-    "close-without-answer" CloseWithoutAnswer
+    "close-without-response" CloseWithoutResponse
     /// Media: the work fails.
     "fail" Fail
     /// Media: the work is not done in time.
     "expire" Expire
     /// Media: not all requested results are generated.
-    "partial" Partial { count: usize = 1, "Good results." }
+    "partial" Partial { count: usize = 1, "Generated results." }
     /// Media: the task ends at this poll, not earlier.
     "polls" Polls { count: u32 = 3, "Counted from 1." }
     /// Media: the duration of the work.

@@ -241,8 +241,8 @@ pub struct Distribution {
 impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (min, median) = (self.min, self.median);
-        write!(f, "least {min:.1?}, median {median:.1?}, ")?;
-        write!(f, "p99 {:.1?}, most {:.1?}", self.p99, self.max)
+        write!(f, "min {min:.1?}, median {median:.1?}, ")?;
+        write!(f, "p99 {:.1?}, max {:.1?}", self.p99, self.max)
     }
 }
 
@@ -250,8 +250,8 @@ impl Distribution {
     fn json(&self) -> Value {
         let ms = |time: Duration| (time.as_secs_f64() * 10_000.0).round() / 10.0;
         json!({
-            "least": ms(self.min), "median": ms(self.median), "p99": ms(self.p99),
-            "most": ms(self.max),
+            "min": ms(self.min), "median": ms(self.median), "p99": ms(self.p99),
+            "max": ms(self.max),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::scenario::Scenario;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Outcome {
     #[default]
-    Good,
+    Succeeded,
     /// Moderation rejects the prompt.
     Blocked,
     /// Moderation rejects the result.
@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 impl Outcome {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Good => "succeeded",
+            Self::Succeeded => "succeeded",
             Self::Blocked => "blocked",
             Self::Filtered => "filtered",
             Self::Failed => "failed",
@@ -50,7 +50,7 @@ pub(crate) struct WorkPlan {
 impl WorkPlan {
     pub(crate) fn new(options: &Options) -> Self {
         Self {
-            outcome: Outcome::Good,
+            outcome: Outcome::Succeeded,
             polls: options.polls,
             duration: options.work,
             partial: None,

@@ -213,7 +213,7 @@ impl Catalogue {
             Some(Entry::Task(found)) if found.family.endpoint() == endpoint.canonical() => {
                 Ok(found)
             }
-            entry => Err(self.wrong_endpoint(model, entry)),
+            entry => Err(self.endpoint_error(model, entry)),
         }
     }
 
@@ -236,7 +236,7 @@ impl Catalogue {
     pub fn check_chat_model(&self, model: &str) -> Result<(), ApiError> {
         match self.find(model) {
             Some(Entry::Chat(model)) if model.endpoint.is_chat() => Ok(()),
-            entry => Err(self.wrong_endpoint(model, entry)),
+            entry => Err(self.endpoint_error(model, entry)),
         }
     }
 
@@ -278,7 +278,7 @@ impl Catalogue {
     }
 
     /// The error if `model` is not served at the endpoint of a request: 404 or 400.
-    fn wrong_endpoint(&self, model: &str, entry: Option<&Entry>) -> ApiError {
+    fn endpoint_error(&self, model: &str, entry: Option<&Entry>) -> ApiError {
         let Some(right) = entry.map(Entry::endpoint) else {
             let similar = match self.similar_ids(model).as_slice() {
                 [] => String::new(),

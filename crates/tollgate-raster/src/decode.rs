@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_pixel_becomes_rgba() {
+    fn every_colour_type_is_converted_to_rgba() {
         let wide = |values: &[u16]| {
             values
                 .iter()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn orientations_are_those_of_the_metadata() {
+    fn every_exif_orientation_is_applied() {
         let rgba: Vec<u8> = (0..24).collect();
         for value in 1..=8 {
             let orientation = Orientation::from_exif(value).unwrap();

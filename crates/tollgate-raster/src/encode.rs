@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn transparent_parts_become_white_where_a_format_has_no_alpha() {
+    fn transparent_parts_become_white_if_the_format_has_no_alpha() {
         let pixels = [
             [0, 0, 0, 255],
             [0, 0, 0, 0],
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn alpha_is_kept_where_a_format_has_it() {
+    fn alpha_is_kept_if_the_format_has_it() {
         for format in [ImageFormat::Png, ImageFormat::Webp] {
             let file = encode(row(&[[200, 0, 0, 255], [200, 0, 0, 0]]), format, Some(100)).unwrap();
             let decoded = image::load_from_memory(&file).unwrap().to_rgba8();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_encoder_takes_is_an_error() {
+    fn unsupported_formats_and_sizes_are_errors() {
         let gif = encode(row(&[[0; 4]]), ImageFormat::Gif, None).unwrap_err();
         assert_eq!(
             gif.to_string(),

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inside_keeps_the_ratio() {
+    fn fit_inside_keeps_the_ratio() {
         let max = PixelSize::new(100, 100);
         assert_eq!(
             fit_inside(PixelSize::new(400, 200), max),

@@ -71,7 +71,7 @@ struct Folder {
 impl ResultSink for Folder {
     async fn deliver(&self, result: ResultData) -> Result<(), ProviderError> {
         let ResultData::Bytes(bytes) = result else {
-            panic!("the sandbox hands its images over whole");
+            panic!("the sandbox returns complete images");
         };
         println!("   {} bytes", bytes.len());
         std::fs::write(&self.path, &bytes).expect("the folder is writable");
@@ -119,7 +119,9 @@ fn input(folder: &Path, name: &str, width: u32, height: u32) -> InputFile {
     let path = folder.join(name);
     InputFile {
         field: "image_urls".into(),
-        bytes: std::fs::metadata(&path).expect("it was made before").len(),
+        bytes: std::fs::metadata(&path)
+            .expect("it was generated before")
+            .len(),
         path,
         format: ImageFormat::Png,
         size: PixelSize::new(width, height),
@@ -136,7 +138,7 @@ async fn make_from(
     let channel = Arc::new(Channel::new("sandbox", "sandbox"));
     let egress = Client::new(ClientOptions::default());
     let provider = tollgate_sandbox::open(&channel, &Settings::default(), &egress);
-    let images = provider.image.expect("the sandbox makes images");
+    let images = provider.image.expect("the sandbox supports images");
     let delivery = Folder {
         path: folder.join(format!("{name}.{}", job.output_format.extension())),
     };
@@ -164,7 +166,7 @@ async fn make_from(
 #[tokio::main]
 async fn main() {
     let folder = PathBuf::from(std::env::args().nth(1).expect("name a folder"));
-    std::fs::create_dir_all(&folder).expect("the folder can be made");
+    std::fs::create_dir_all(&folder).expect("the folder can be created");
     for (name, width, height, prompt) in PROMPTS {
         make(&folder, name, &job(prompt, *width, *height)).await;
     }

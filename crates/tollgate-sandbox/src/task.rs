@@ -81,7 +81,7 @@ fn error_for_status(status: u16) -> ProviderError {
         status: Some(status),
         ..ProviderError::new(
             kind,
-            format!("the sandbox answered with HTTP status {status}"),
+            format!("the sandbox responded with HTTP status {status}"),
         )
     }
 }

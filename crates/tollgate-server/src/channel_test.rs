@@ -13,7 +13,7 @@ use tollgate_media::Catalogue;
 use tollgate_upstream::egress::{Client, Timeouts, body};
 use tollgate_upstream::{Channel, ChatCall, ChatTimeouts};
 
-use crate::chat::answer_memory::AnswerBudget;
+use crate::chat::response_memory::ResponseBudget;
 use crate::routing::OpenChannel;
 
 /// Output tokens of a test: at least every provider's minimum.
@@ -156,10 +156,10 @@ pub async fn send_test_request(
         .send(call)
         .await
         .map_err(|e| format!("{} ({:?})", e.message, e.kind))?;
-    let answer = AnswerBudget::default().collect(body).await;
-    let answer = answer.map_err(|e| e.message)?;
+    let response = ResponseBudget::default().collect(body).await;
+    let response = response.map_err(|e| e.message)?;
     let reply = format
-        .read_response(&answer.bytes)
+        .read_response(&response.bytes)
         .map_err(|e| e.to_string())?;
     let parts = reply.choices.iter().flat_map(|choice| &choice.parts);
     let texts = parts.filter_map(|part| match &part.kind {

@@ -141,7 +141,7 @@ impl FairPermits {
         PermitUse {
             in_use: state.in_use,
             waiting: state.waiting.len(),
-            reserve: state.wished_reserve(),
+            reserve: state.uncapped_reserve(),
         }
     }
 
@@ -244,7 +244,7 @@ impl State {
         self.current_max().max(self.max)
     }
 
-    fn wished_reserve(&self) -> usize {
+    fn uncapped_reserve(&self) -> usize {
         match self.reserve {
             Reserve::Always(reserve) => reserve,
             Reserve::WhenShared(reserve) => {
@@ -256,7 +256,7 @@ impl State {
 
     fn current_reserve(&self) -> usize {
         let max = self.reserved_of().saturating_sub(1);
-        self.wished_reserve().min(max)
+        self.uncapped_reserve().min(max)
     }
 
     fn may_take(&self, user_id: &str) -> bool {
@@ -318,17 +318,20 @@ mod tests {
         drop((ann, eve));
         assert_eq!(permits.free(), 4);
         let one = FairPermits::new(1, Reserve::Always(9));
-        assert!(one.try_acquire("ann").is_some(), "one can always be had");
+        assert!(one.try_acquire("ann").is_some(), "one can always be taken");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_single_user_may_have_all_until_another_comes() {
+    async fn a_single_user_may_have_all_until_another_requests_one() {
         let permits = FairPermits::new(4, Reserve::WhenShared(1));
         let take = |user| permits.try_acquire(user);
         let mut ann: Vec<_> = (0..4).map(|_| take("ann").unwrap()).collect();
         assert!(take("bob").is_none(), "all are in use");
         ann.pop();
-        assert!(take("ann").is_none(), "one is kept, since bob asked");
+        assert!(
+            take("ann").is_none(),
+            "one is kept, since bob requested one"
+        );
         drop(take("bob").unwrap());
         tokio::time::advance(SHARED_FOR).await;
         // Once the time of the other user has passed, the next user counts as the only one again.
@@ -388,7 +391,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_granted_permit_that_nobody_takes_is_given_back() {
+    async fn a_granted_permit_that_nobody_takes_is_released() {
         let permits = FairPermits::new(1, Reserve::Always(0));
         let first = permits.acquire("ann").await;
         let mut waits = Box::pin(permits.acquire("bob"));

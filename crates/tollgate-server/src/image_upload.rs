@@ -272,7 +272,7 @@ mod tests {
     impl Fixture {
         fn new() -> Self {
             let root = std::env::temp_dir().join(id::short_id("tollgate-uploads-"));
-            let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+            let storage = FileStorage::open(&root, "https://gateway.example").unwrap();
             Self { storage, root }
         }
 

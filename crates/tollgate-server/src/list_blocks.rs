@@ -22,7 +22,7 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
                 Ok(true) => tokio::time::sleep(PAUSE).await,
                 Ok(false) => break,
                 Err(e) => {
-                    tracing::warn!(error = %e, "blocks of lists were not added: it will be retried");
+                    tracing::warn!(error = %e, "cannot add blocks of lists: this will be retried");
                     break;
                 }
             }

@@ -65,7 +65,7 @@ impl Listeners {
     ) -> JoinHandle<()> {
         let drain = &app.stopping;
         if let Some(listener) = self.metrics {
-            tracing::info!(address = %listener.address(), "metrics have a listener of their own");
+            tracing::info!(address = %listener.address(), "metrics are served on a separate listener");
             let service = GatewayService::for_operations(app);
             let options = Options::for_operations(&app.config);
             let service_of = Box::new(move |peer| service.for_connection(peer));
@@ -83,7 +83,7 @@ impl Listeners {
             tracing::info!(
                 address = %listener.address(),
                 url = app.console_url,
-                "the admin API and the console have a listener of their own"
+                "the admin API and the console are served on a separate listener"
             );
             let role = ListenerRole::Operators;
             let service = GatewayService::new(app, role, others(app, role));

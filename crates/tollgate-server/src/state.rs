@@ -17,10 +17,10 @@ use tollgate_upstream::egress::{self, ClientOptions};
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::auth::passwords::PasswordHasher;
-use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
+use crate::chat::response_memory::ResponseBudget;
 use crate::chat::sealed_memory::SealedMemory;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
@@ -295,7 +295,7 @@ impl Shared {
             limits: self.limits.clone(),
             clock: Arc::clone(&self.clock),
             body_budget: self.body_budget.clone(),
-            answer_budget: AnswerBudget::default(),
+            response_budget: ResponseBudget::default(),
             reloadable: self.reloadable.clone(),
             egress: self.egress.clone(),
             signatures: SignatureCache::new(memory.clone()),

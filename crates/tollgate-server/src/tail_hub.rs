@@ -154,13 +154,15 @@ impl TailHub {
                         add_events(row, &mut position, None, &mut read);
                     }
                 }
-                Err(e) => tracing::warn!(error = %e, "the live tail cannot be read"),
+                Err(e) => tracing::warn!(error = %e, "cannot read events of the live tail"),
             }
             if last_watch.elapsed() >= WATCH_INTERVAL {
                 let now = self.clock.now();
                 match self.store.watch_tail(now + WATCH, now).await {
                     Ok(()) => last_watch = Instant::now(),
-                    Err(e) => tracing::warn!(error = %e, "the live tail cannot be kept up"),
+                    Err(e) => {
+                        tracing::warn!(error = %e, "cannot record that the live tail has watchers")
+                    }
                 }
             }
             let mut state = self.lock();

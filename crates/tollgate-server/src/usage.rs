@@ -29,13 +29,13 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
             continue;
         }
         if let Err(e) = store.roll_up_usage().await {
-            tracing::warn!(error = %e, "usage was not rolled up: it will be retried");
+            tracing::warn!(error = %e, "cannot roll up usage: this will be retried");
         }
         if !has_all_totals {
             match store.fill_usage_totals().await {
                 Ok(has_more) => has_all_totals = !has_more,
                 Err(e) => {
-                    tracing::warn!(error = %e, "totals of usage were not filled in: it will be retried")
+                    tracing::warn!(error = %e, "cannot fill in the totals of usage: this will be retried")
                 }
             }
         }
@@ -45,11 +45,11 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
         next_repair = Instant::now() + REPAIR_INTERVAL;
         match store.repair_usage_sums(clock.now() - repaired).await {
             Ok(true) => tracing::info!(
-                "sums of usage were completed by what a node of an older version has added by hour"
+                "corrected sums of usage: a node of an older version had added only to the sums by hour"
             ),
             Ok(false) => {}
             Err(e) => {
-                tracing::warn!(error = %e, "sums of usage were not compared with those by hour");
+                tracing::warn!(error = %e, "cannot compare the sums of usage with the sums by hour");
             }
         }
         repaired = REPAIRED_LATER;

@@ -31,7 +31,7 @@ impl FileStorage {
     /// Records that a write failed. [`FileStorage::is_available`] is false until a probe succeeds.
     pub fn record_write_error(&self, error: &io::Error) {
         if !self.availability.is_failing.swap(true, Ordering::Relaxed) {
-            tracing::error!(%error, "the storage takes no writes: results wait, and no provider is called");
+            tracing::error!(%error, "the storage cannot be written: results wait, and no provider is called");
         }
     }
 
@@ -53,7 +53,7 @@ impl FileStorage {
         *last_probe = Some(Instant::now());
         if is_writable {
             self.availability.is_failing.store(false, Ordering::Relaxed);
-            tracing::info!("the storage takes writes again");
+            tracing::info!("the storage can be written again");
         }
         is_writable
     }
@@ -68,10 +68,10 @@ impl FileStorage {
         let space = space.as_deref_mut();
         let Ok(space) = space else { return false };
         if space
-            .looked_at
+            .checked_at
             .is_none_or(|at| at.elapsed() >= PROBE_INTERVAL)
         {
-            space.looked_at = Some(Instant::now());
+            space.checked_at = Some(Instant::now());
             let free = self.free_bytes().unwrap_or(u64::MAX);
             let was_low = std::mem::replace(&mut space.is_low, free < self.reserve);
             match (was_low, space.is_low) {
@@ -82,7 +82,9 @@ impl FileStorage {
                         "the disk of the storage is nearly full: results wait, and no provider is called"
                     );
                 }
-                (true, false) => tracing::info!(free, "the disk of the storage has space again"),
+                (true, false) => {
+                    tracing::info!(free, "the disk of the storage has enough free space again")
+                }
                 _ => {}
             }
         }
@@ -111,7 +113,7 @@ mod tests {
     #[tokio::test]
     async fn a_storage_that_failed_is_available_again_once_a_probe_succeeds() {
         let root = std::env::temp_dir().join(id::short_id("tollgate-availability-"));
-        let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+        let storage = FileStorage::open(&root, "https://gateway.example").unwrap();
         assert!(storage.is_available().await);
         let (tmp, away) = (root.join("tmp"), root.join("away"));
         std::fs::rename(&tmp, &away).unwrap();

@@ -9,7 +9,7 @@ const BASE32: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const EXPIRY_DIGITS: usize = 7;
 const RANDOM_DIGITS: usize = 26;
 
-/// What a file's name tells about the file.
+/// Whether a file's name is valid, and the file's expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameStatus {
     /// The name does not have the format of names that `generate` returns.

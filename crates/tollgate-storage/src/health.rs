@@ -17,6 +17,6 @@ pub(super) struct Availability {
 /// The result of the last check of the disk's free space.
 #[derive(Debug, Default)]
 pub(super) struct FreeSpace {
-    pub(super) looked_at: Option<Instant>,
+    pub(super) checked_at: Option<Instant>,
     pub(super) is_low: bool,
 }

@@ -38,7 +38,7 @@ pub(super) fn check_boxes(file: &mut File, bytes: u64) -> Result<(), String> {
             file.take(content)
                 .read_to_end(&mut index)
                 .map_err(unreadable)?;
-            last_frame = last_frame.max(last_place(&index, MAX_DEPTH));
+            last_frame = last_frame.max(last_frame_offset(&index, MAX_DEPTH));
         }
         at += size;
     }
@@ -69,7 +69,7 @@ fn read_header(head: &[u8], left: u64) -> Option<([u8; 4], u64, u64)> {
 
 /// The largest frame offset, from the start of the file, in the boxes in `boxes`; 0 if they have none. Containers are searched down to `depth`
 /// levels.
-fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
+fn last_frame_offset(mut boxes: &[u8], depth: u32) -> u64 {
     let mut last = 0;
     while let Some((name, header, size)) = read_header(boxes, boxes.len() as u64) {
         let size = usize::try_from(size).unwrap_or(usize::MAX).min(boxes.len());
@@ -77,7 +77,9 @@ fn last_place(mut boxes: &[u8], depth: u32) -> u64 {
         last = last.max(match &name {
             b"stco" => offsets::<4>(content),
             b"co64" => offsets::<8>(content),
-            name if depth > 0 && CONTAINERS.contains(&name) => last_place(content, depth - 1),
+            name if depth > 0 && CONTAINERS.contains(&name) => {
+                last_frame_offset(content, depth - 1)
+            }
             _ => 0,
         });
         boxes = &boxes[size..];

@@ -47,12 +47,12 @@ pub async fn restore_sqlite(backup: &Path, database: &Path) -> Result<u64, Store
         let mut name = database.as_os_str().to_owned();
         name.push(suffix);
         let file = PathBuf::from(name);
-        let is_in_the_way = match suffix {
+        let would_be_overwritten = match suffix {
             // A server that has been stopped leaves an empty log.
             "-wal" => std::fs::metadata(&file).is_ok_and(|log| log.len() > 0),
             _ => file.exists(),
         };
-        if is_in_the_way {
+        if would_be_overwritten {
             return Err(StoreError::Setup(format!(
                 "{} exists and is not overwritten: move it away, or choose another --data-dir",
                 file.display()

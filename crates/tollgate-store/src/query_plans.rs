@@ -88,7 +88,7 @@ fn no_frequent_statement_scans_a_table() {
     let conn = rusqlite::Connection::open_in_memory().expect("a database");
     migrate(&mut Tx::Sqlite(Transaction::new(&conn)))
         .now_or_never()
-        .expect("SQLite answers without waiting")
+        .expect("SQLite returns without waiting")
         .expect("the schema is valid");
     let mut scans = Vec::new();
     let of_queue = QUEUE.iter().map(|sql| &sql.queue);

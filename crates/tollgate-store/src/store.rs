@@ -112,8 +112,10 @@ impl Store {
             return Ok(());
         };
         let path = path.clone();
-        let done = tokio::task::spawn_blocking(move || work(&path));
-        done.await.map_err(|e| StoreError::Broken(e.to_string()))?
+        let finished = tokio::task::spawn_blocking(move || work(&path));
+        finished
+            .await
+            .map_err(|e| StoreError::Broken(e.to_string()))?
     }
 
     /// Counters of the writer.
@@ -201,5 +203,5 @@ impl Store {
 }
 
 fn timed_out(limit: Duration) -> StoreError {
-    StoreError::Unavailable(format!("no answer within {} s", limit.as_secs()))
+    StoreError::Unavailable(format!("no response within {} s", limit.as_secs()))
 }

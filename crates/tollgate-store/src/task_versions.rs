@@ -5,12 +5,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tasks share slots by the last characters of their ids, which are random. A collision costs one needless read.
-const SLOTS: usize = 4096;
+/// Tasks share counters by the last characters of their ids, which are random. A collision costs one needless read.
+const COUNTERS: usize = 4096;
 
 /// Counts the changes of tasks.
 pub(crate) struct TaskVersions {
-    slots: Vec<AtomicU64>,
+    counters: Vec<AtomicU64>,
     /// Raised by writes of which it is unknown what they changed: this raises the version of every task.
     all: AtomicU64,
 }
@@ -18,7 +18,7 @@ pub(crate) struct TaskVersions {
 impl Default for TaskVersions {
     fn default() -> Self {
         Self {
-            slots: (0..SLOTS).map(|_| AtomicU64::new(0)).collect(),
+            counters: (0..COUNTERS).map(|_| AtomicU64::new(0)).collect(),
             all: AtomicU64::new(0),
         }
     }
@@ -27,7 +27,7 @@ impl Default for TaskVersions {
 impl TaskVersions {
     /// Raises the version of one task.
     pub(crate) fn raise(&self, task_id: &str) {
-        self.slots[slot(task_id)].fetch_add(1, Ordering::Release);
+        self.counters[counter_index(task_id)].fetch_add(1, Ordering::Release);
     }
 
     /// Raises the version of every task.
@@ -38,15 +38,15 @@ impl TaskVersions {
     /// The current version. Read it before reading the task: as long as it is the same, the record is unchanged.
     pub(crate) fn version(&self, task_id: &str) -> u64 {
         let all = self.all.load(Ordering::Acquire);
-        self.slots[slot(task_id)]
+        self.counters[counter_index(task_id)]
             .load(Ordering::Acquire)
             .wrapping_add(all)
     }
 }
 
-fn slot(task_id: &str) -> usize {
+fn counter_index(task_id: &str) -> usize {
     let last = task_id.bytes().rev().take(4);
-    last.fold(0, |slot, byte| slot * 31 + usize::from(byte)) % SLOTS
+    last.fold(0, |index, byte| index * 31 + usize::from(byte)) % COUNTERS
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Store {
         read_count(&rows, max)
     }
 
-    /// The totals; an error if the database does not answer.
+    /// The totals; an error if the database does not respond.
     pub async fn totals(&self) -> Result<StoreTotals, StoreError> {
         let unfinished = UNFINISHED.on(self.queue_table().await?);
         let unfinished = self.query_slow(unfinished, &[]).await?;

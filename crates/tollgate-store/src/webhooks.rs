@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_is_scheme_host_and_port() {
+    fn the_receiver_is_the_scheme_host_and_port_of_the_url() {
         for (url, receiver) in [
             ("https://a.example/x?y", "https://a.example"),
             ("http://A.example:81?x", "http://a.example:81"),

@@ -167,7 +167,7 @@ pub trait Queue: Send + Sync {
     /// Finds work that may have been accepted although the response was lost, by `external_id`, the gateway's id of the attempt.
     async fn find(&self, call: FindCall<'_>) -> Result<Found, ProviderError> {
         let _ = call;
-        Ok(Found::CannotTell)
+        Ok(Found::Unknown)
     }
 }
 
@@ -300,7 +300,7 @@ pub enum Found {
     /// The provider never accepted the work: it may be sent again.
     Nothing,
     /// The provider does not offer such a search.
-    CannotTell,
+    Unknown,
 }
 
 /// When to poll.

@@ -13,7 +13,7 @@ const IMAGE_LIMIT: Duration = Duration::from_secs(60);
 const TICKS: f64 = 100.0;
 
 /// What honest clients observed, and what the gateway used in the meantime.
-pub(super) struct Observed {
+pub(super) struct HonestObservations {
     kinds: [Latencies; 4],
     cpu_seconds: f64,
     peak_mib: u64,
@@ -25,23 +25,23 @@ pub(super) struct Observed {
 struct Latencies {
     ms: Vec<f64>,
     failed: usize,
-    /// Why the last failed request failed.
-    why: String,
+    /// The error of the last failed request.
+    last_error: String,
 }
 
 impl Latencies {
     fn add(&mut self, began: Instant, outcome: Result<(), String>) {
         match outcome {
             Ok(()) => self.ms.push(began.elapsed().as_secs_f64() * 1000.0),
-            Err(why) => {
+            Err(error) => {
                 self.failed += 1;
-                self.why = why;
+                self.last_error = error;
             }
         }
     }
 
     /// The cell of the table: `median / 95th percentile`, and the number of failures if there are any.
-    fn cell(&self) -> String {
+    fn table_cell(&self) -> String {
         let mut ms = self.ms.clone();
         ms.sort_by(f64::total_cmp);
         let at = |share: usize| ms.get(ms.len() * share / 100).copied().unwrap_or(f64::NAN);
@@ -53,23 +53,23 @@ impl Latencies {
     }
 }
 
-impl Observed {
+impl HonestObservations {
     pub(super) const HEADER: &'static str = "hostile client        /healthz ms     chat ms         100 KB chat ms  image ms        done  CPU %  peak MiB   (median / 95th percentile)";
 
-    pub(super) fn line(&self, name: &str) -> String {
+    pub(super) fn table_row(&self, name: &str) -> String {
         let [health, chat, large, image] = &self.kinds;
-        let cells = [health, chat, large, image].map(|kind| format!("{:<15}", kind.cell()));
+        let cells = [health, chat, large, image].map(|kind| format!("{:<15}", kind.table_cell()));
         let done: usize = self.kinds.iter().map(|kind| kind.ms.len()).sum();
-        let mut line = format!(
+        let mut row = format!(
             "{name:<21} {} {done:>5} {:>6.0} {:>9}",
             cells.join(" "),
             100.0 * self.cpu_seconds / self.seconds,
             self.peak_mib
         );
         for kind in self.kinds.iter().filter(|kind| kind.failed > 0) {
-            line = format!("{line}\n    {}", kind.why);
+            row = format!("{row}\n    {}", kind.last_error);
         }
-        line
+        row
     }
 
     pub(super) fn failures(&self) -> usize {
@@ -78,12 +78,12 @@ impl Observed {
 }
 
 /// Runs the honest clients for `duration` with `key`.
-pub(super) async fn observe(
+pub(super) async fn run_clients(
     address: &str,
     key: &str,
     pid: u32,
     duration: Duration,
-) -> Result<Observed, String> {
+) -> Result<HonestObservations, String> {
     let (began, cpu) = (Instant::now(), cpu_seconds(pid)?);
     let end = began + duration;
     let user = HonestClient {
@@ -99,7 +99,7 @@ pub(super) async fn observe(
         repeat(end, Duration::from_millis(100), || user.chat(&large)),
         repeat(end, Duration::from_millis(20), || user.generate_image()),
     );
-    Ok(Observed {
+    Ok(HonestObservations {
         kinds: [health, chat, long, image],
         cpu_seconds: cpu_seconds(pid)? - cpu,
         peak_mib: peak_mib(pid)?,

@@ -23,25 +23,25 @@ pub(super) struct HostileClient {
 
 /// All hostile clients; the first does nothing and serves as the baseline.
 pub(super) const HOSTILE_CLIENTS: &[HostileClient] = &[
-    client("nobody", |_| Box::pin(async { Vec::new() })),
-    client("objects-20mb", |v| Box::pin(large_bodies(v, "{}"))),
-    client("numbers-20mb", |v| Box::pin(large_bodies(v, "0"))),
-    client("drip-feed", |v| Box::pin(drip_feed(v))),
-    client("waiting-tasks", |v| Box::pin(fill_the_queue(v))),
-    client("hanging-tasks", |v| Box::pin(hanging_tasks(v))),
-    client("slow-references", |v| Box::pin(slow_references(v))),
-    client("hanging-webhooks", |v| Box::pin(hanging_webhooks(v))),
-    client("slow-readers", |v| Box::pin(slow_readers(v))),
-    client("idle-connections", |v| Box::pin(idle_connections(v))),
-    client("new-connections", |v| Box::pin(new_connections(v))),
-    client("http2-settings", |v| Box::pin(settings_flood(v))),
+    hostile_client("nobody", |_| Box::pin(async { Vec::new() })),
+    hostile_client("objects-20mb", |v| Box::pin(large_bodies(v, "{}"))),
+    hostile_client("numbers-20mb", |v| Box::pin(large_bodies(v, "0"))),
+    hostile_client("drip-feed", |v| Box::pin(drip_feed(v))),
+    hostile_client("waiting-tasks", |v| Box::pin(fill_the_queue(v))),
+    hostile_client("hanging-tasks", |v| Box::pin(hanging_tasks(v))),
+    hostile_client("slow-references", |v| Box::pin(slow_references(v))),
+    hostile_client("hanging-webhooks", |v| Box::pin(hanging_webhooks(v))),
+    hostile_client("slow-readers", |v| Box::pin(slow_readers(v))),
+    hostile_client("idle-connections", |v| Box::pin(idle_connections(v))),
+    hostile_client("new-connections", |v| Box::pin(new_connections(v))),
+    hostile_client("http2-settings", |v| Box::pin(settings_flood(v))),
 ];
 
-const fn client(name: &'static str, attack: fn(Arc<Victim>) -> Attack) -> HostileClient {
+const fn hostile_client(name: &'static str, attack: fn(Arc<Victim>) -> Attack) -> HostileClient {
     HostileClient { name, attack }
 }
 
-fn image(prompt: &str) -> Value {
+fn image_request(prompt: &str) -> Value {
     json!({ "model": "gpt-image-1-official", "prompt": prompt })
 }
 
@@ -53,7 +53,7 @@ async fn large_bodies(victim: Arc<Victim>, item: &str) -> Vec<JoinHandle<()>> {
         let (victim, body) = (Arc::clone(&victim), Arc::clone(&body));
         tokio::spawn(async move {
             let http = Client::new();
-            while !victim.is_over() {
+            while !victim.has_attack_ended() {
                 let url = format!("http://{}{path}", victim.address);
                 let request = HttpRequest::post(url, "application/json", body.to_string());
                 let _ = http.send(&victim.key, request).await;
@@ -73,10 +73,10 @@ async fn large_bodies(victim: Arc<Victim>, item: &str) -> Vec<JoinHandle<()>> {
 async fn drip_feed(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let drip = async |victim: &Victim| {
         let mut connection = victim.connect().await?;
-        let head = victim.head("/v1/chat/completions", "Content-Length: 60000000\r\n");
+        let head = victim.request_head("/v1/chat/completions", "Content-Length: 60000000\r\n");
         connection.write_all(head.as_bytes()).await.ok()?;
         connection.write_all(&[b' '; 70_000]).await.ok()?;
-        while !victim.is_over() {
+        while !victim.has_attack_ended() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             connection.write_all(b" ").await.ok()?;
         }
@@ -92,7 +92,7 @@ async fn drip_feed(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
 
 /// Thousands of tasks that wait in the queue.
 async fn fill_the_queue(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
-    let slow = image("a mill [[sandbox:delay=2000]]");
+    let slow = image_request("a mill [[sandbox:delay=2000]]");
     victim.submit_many(victim.tasks, &slow).await;
     Vec::new()
 }
@@ -100,7 +100,7 @@ async fn fill_the_queue(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
 /// Tasks that hold every worker until their time limit.
 async fn hanging_tasks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     victim
-        .submit_many(64, &image("a mill [[sandbox:hang]]"))
+        .submit_many(64, &image_request("a mill [[sandbox:hang]]"))
         .await;
     Vec::new()
 }
@@ -126,7 +126,7 @@ async fn hanging_webhooks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
         "callback_url": format!("http://127.0.0.1:{port}/hook"),
     });
     let submissions = tokio::spawn(async move {
-        while !victim.is_over() {
+        while !victim.has_attack_ended() {
             victim.submit_many(64, &body).await;
         }
     });
@@ -165,7 +165,7 @@ async fn slow_readers(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let mut connections = Vec::new();
     for _ in 0..64 {
         let length = format!("Content-Length: {}\r\n", body.len());
-        let head = victim.head("/v1/chat/completions", &length);
+        let head = victim.request_head("/v1/chat/completions", &length);
         let Some(mut connection) = victim.connect().await else {
             continue;
         };
@@ -173,7 +173,7 @@ async fn slow_readers(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
         let _ = connection.write_all(body.as_bytes()).await;
         connections.push(connection);
     }
-    vec![hold(connections)]
+    vec![keep_open(connections)]
 }
 
 /// 2000 connections that send nothing.
@@ -182,11 +182,11 @@ async fn idle_connections(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     for _ in 0..2000 {
         connections.extend(victim.connect().await);
     }
-    vec![hold(connections)]
+    vec![keep_open(connections)]
 }
 
 /// Keeps connections open until the task is aborted.
-fn hold(connections: Vec<TcpStream>) -> JoinHandle<()> {
+fn keep_open(connections: Vec<TcpStream>) -> JoinHandle<()> {
     tokio::spawn(async move {
         std::future::pending::<()>().await;
         drop(connections);
@@ -198,7 +198,7 @@ async fn new_connections(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let worker = || {
         let victim = Arc::clone(&victim);
         tokio::spawn(async move {
-            while !victim.is_over() {
+            while !victim.has_attack_ended() {
                 if let Some(mut connection) = victim.connect().await {
                     let _ = connection.write_all(b"GET /healthz HT").await;
                 }
@@ -217,7 +217,7 @@ async fn settings_flood(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
         let mut connection = victim.connect().await?;
         connection.write_all(PREFACE).await.ok()?;
         let frames = SETTINGS.repeat(1000);
-        while !victim.is_over() {
+        while !victim.has_attack_ended() {
             connection.write_all(&frames).await.ok()?;
         }
         Some(())
@@ -226,7 +226,7 @@ async fn settings_flood(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
         .map(|_| {
             let victim = Arc::clone(&victim);
             tokio::spawn(async move {
-                while !victim.is_over() {
+                while !victim.has_attack_ended() {
                     flood(&victim).await;
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::gateway::{self, Gateway};
 use crate::{Outcome, bench};
-use honest::Observed;
+use honest::HonestObservations;
 use hostile::HOSTILE_CLIENTS;
 use victim::Victim;
 
@@ -55,12 +55,12 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if cfg!(debug_assertions) {
         return bench::rerun_in_release();
     }
-    let binary = gateway::binary(options.binary.clone())?;
+    let binary = gateway::build_unless_given(options.binary.clone())?;
     let runtime = tokio::runtime::Builder::new_multi_thread();
     let runtime = { runtime }.enable_all().build();
     let runtime = runtime.map_err(|e| e.to_string())?;
     let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only));
-    println!("{}", Observed::HEADER);
+    println!("{}", HonestObservations::HEADER);
     let mut failed = 0;
     for client in HOSTILE_CLIENTS {
         if !wanted(client.name) && client.name != "nobody" {
@@ -68,8 +68,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
         }
         let mut gateway = Gateway::prepare(&binary, SETTINGS)?;
         gateway.start()?;
-        let observed = runtime.block_on(observe(&gateway, client, options))?;
-        println!("{}", observed.line(client.name));
+        let observed = runtime.block_on(attack_and_observe(&gateway, client, options))?;
+        println!("{}", observed.table_row(client.name));
         failed += observed.failures();
         gateway.kill()?;
         gateway.cli(&["audit"])?;
@@ -81,11 +81,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 /// What honest clients observe while `client` attacks.
-async fn observe(
+async fn attack_and_observe(
     gateway: &Gateway,
     client: &hostile::HostileClient,
     options: &Options,
-) -> Result<Observed, String> {
+) -> Result<HonestObservations, String> {
     let (stop, stopped) = watch::channel(false);
     let victim = Arc::new(Victim {
         address: gateway.address(),
@@ -97,7 +97,7 @@ async fn observe(
     let pid = gateway.pid().ok_or("the gateway does not run")?;
     let attack = (client.attack)(Arc::clone(&victim)).await;
     let duration = Duration::from_secs(options.seconds);
-    let observed = honest::observe(&victim.address, &honest, pid, duration).await;
+    let observed = honest::run_clients(&victim.address, &honest, pid, duration).await;
     let _ = stop.send(true);
     for task in attack {
         task.abort();
@@ -131,8 +131,8 @@ pub(crate) async fn attack_in_turns(addresses: Vec<String>, key: String, until: 
 
 /// Creates a user with a balance, and a key of it.
 pub(crate) fn create_key(gateway: &Gateway, user: &str) -> Result<String, String> {
-    gateway.record(&["user", "create", user, "--balance", "1000000"])?;
-    let key = gateway.record(&["key", "create", "--user", user])?;
+    gateway.cli_json(&["user", "create", user, "--balance", "1000000"])?;
+    let key = gateway.cli_json(&["key", "create", "--user", user])?;
     let key = key.get("key").and_then(Value::as_str);
     Ok(key.ok_or("the new key is not in the record")?.to_owned())
 }

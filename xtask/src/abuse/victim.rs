@@ -19,14 +19,14 @@ pub(super) struct Victim {
 }
 
 impl Victim {
-    pub(super) fn head(&self, path: &str, headers: &str) -> String {
+    pub(super) fn request_head(&self, path: &str, headers: &str) -> String {
         let (address, key) = (&self.address, &self.key);
         format!(
             "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\nContent-Type: application/json\r\n{headers}\r\n"
         )
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn has_attack_ended(&self) -> bool {
         *self.stop.borrow()
     }
 

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::load::{Answer, Requests, Target};
+use super::load::{RawResponse, Requests, Target};
 use crate::Outcome;
 use crate::process::TempDir;
 
@@ -24,19 +24,19 @@ use crate::process::TempDir;
 const OWN_HEADERS: [&str; 2] = ["content-length", "date"];
 
 /// A running bare server. Dropping it stops it.
-pub(super) struct Bare {
+pub(super) struct BareServer {
     server: Child,
     address: String,
     _folder: TempDir,
 }
 
-impl Bare {
+impl BareServer {
     /// Starts a server that responds with `poll` to `GET /v1/tasks/{id}` and with `receipt` to `POST /v1/images/generations`.
-    pub(super) fn start(poll: &Answer, receipt: &Answer) -> Result<Self, String> {
+    pub(super) fn start(poll: &RawResponse, receipt: &RawResponse) -> Result<Self, String> {
         let folder = TempDir::new("bare")?;
-        let path = folder.path().join("answers.json");
-        let answers = json!({"poll": to_json(poll), "receipt": to_json(receipt)});
-        fs::write(&path, answers.to_string()).map_err(|e| e.to_string())?;
+        let path = folder.path().join("responses.json");
+        let responses = json!({"poll": to_json(poll), "receipt": to_json(receipt)});
+        fs::write(&path, responses.to_string()).map_err(|e| e.to_string())?;
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut command = Command::new(program);
         command.arg("bare-server").arg(&path).stdout(Stdio::piped());
@@ -64,15 +64,15 @@ impl Bare {
     }
 }
 
-impl Drop for Bare {
+impl Drop for BareServer {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
 }
 
-fn to_json(answer: &Answer) -> Value {
-    let headers = answer
+fn to_json(response: &RawResponse) -> Value {
+    let headers = response
         .head
         .lines()
         .skip(1)
@@ -80,35 +80,38 @@ fn to_json(answer: &Answer) -> Value {
     let headers: Vec<_> = headers
         .filter(|(name, _)| !OWN_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own)))
         .collect();
-    json!({"headers": headers, "body": String::from_utf8_lossy(&answer.body)})
+    json!({"headers": headers, "body": String::from_utf8_lossy(&response.body)})
 }
 
-/// A fixed response.
-struct Fixed {
+/// A response whose headers and body are fixed.
+struct FixedResponse {
     headers: Vec<(String, String)>,
     body: Bytes,
 }
 
-struct Answers {
-    poll: Fixed,
-    receipt: Fixed,
+/// The responses of the server, by the kind of request.
+struct FixedResponses {
+    poll: FixedResponse,
+    receipt: FixedResponse,
 }
 
 /// Serves the responses in a file on a free loopback port, which it prints, until it is killed.
 pub(super) fn serve(path: &Path) -> Outcome {
     let text = fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let json: Value = serde_json::from_str(&text).map_err(|e| e.to_string())?;
-    let answers = Arc::new(Answers {
-        poll: fixed(&json["poll"]),
-        receipt: fixed(&json["receipt"]),
+    let responses = Arc::new(FixedResponses {
+        poll: parse_response(&json["poll"]),
+        receipt: parse_response(&json["receipt"]),
     });
     let router = Router::new()
         .route(
             "/v1/tasks/{id}",
-            get(|State(a): State<Arc<Answers>>| async move { a.poll.response() }),
+            get(|State(responses): State<Arc<FixedResponses>>| async move {
+                responses.poll.to_response()
+            }),
         )
-        .route("/v1/images/generations", post(receipt))
-        .with_state(answers);
+        .route("/v1/images/generations", post(respond_with_receipt))
+        .with_state(responses);
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0")
@@ -122,14 +125,17 @@ pub(super) fn serve(path: &Path) -> Outcome {
 }
 
 /// Reads the complete body, as a server must that processes it.
-async fn receipt(State(answers): State<Arc<Answers>>, _body: Bytes) -> Response<Body> {
-    answers.receipt.response()
+async fn respond_with_receipt(
+    State(responses): State<Arc<FixedResponses>>,
+    _body: Bytes,
+) -> Response<Body> {
+    responses.receipt.to_response()
 }
 
-fn fixed(json: &Value) -> Fixed {
+fn parse_response(json: &Value) -> FixedResponse {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let headers = json["headers"].as_array().into_iter().flatten();
-    Fixed {
+    FixedResponse {
         headers: headers
             .map(|pair| (text(&pair[0]), text(&pair[1])))
             .collect(),
@@ -137,8 +143,8 @@ fn fixed(json: &Value) -> Fixed {
     }
 }
 
-impl Fixed {
-    fn response(&self) -> Response<Body> {
+impl FixedResponse {
+    fn to_response(&self) -> Response<Body> {
         let mut response = Response::builder();
         for (name, value) in &self.headers {
             response = response.header(name, value);

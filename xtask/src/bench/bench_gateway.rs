@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::load::{Answer, Connection, Requests, Target, request};
+use super::load::{Connection, RawResponse, Requests, Target, request_bytes};
 use crate::gateway::Gateway;
 use crate::process::TempDir;
 
@@ -26,7 +26,7 @@ calls = 1
 per_image = 0.02
 "#;
 
-const HANGING: &str = "a harbour at dawn, seen from the lighthouse [[sandbox:hang]]";
+const HANGING_PROMPT: &str = "a harbour at dawn, seen from the lighthouse [[sandbox:hang]]";
 const FINISH_LIMIT: Duration = Duration::from_secs(30);
 /// The name of the counter of commits in the text of the metrics.
 const COMMITS: &str = "tollgate_store_commits_total";
@@ -51,7 +51,7 @@ impl BenchGateway {
         environment: &[(&'static str, String)],
         users: usize,
     ) -> Result<Self, String> {
-        let gateway = start(binary, environment)?;
+        let gateway = start_gateway(binary, environment)?;
         let keys: Vec<String> = (0..users)
             .map(|number| format!("sk-{number:048}"))
             .collect();
@@ -64,7 +64,7 @@ impl BenchGateway {
         let file = folder.path().join("keys.jsonl");
         fs::write(&file, rows.collect::<String>())
             .map_err(|e| format!("{}: {e}", file.display()))?;
-        gateway.record(&["import", &file.to_string_lossy()])?;
+        gateway.cli_json(&["import", &file.to_string_lossy()])?;
         // The running server reads the change within a second.
         std::thread::sleep(Duration::from_secs(1));
         Ok(Self {
@@ -81,7 +81,7 @@ impl BenchGateway {
         keys: &[String],
     ) -> Result<Self, String> {
         Ok(Self {
-            gateway: start(binary, environment)?,
+            gateway: start_gateway(binary, environment)?,
             key: keys[0].clone(),
             keys: keys.to_vec(),
         })
@@ -104,27 +104,32 @@ impl BenchGateway {
     }
 
     /// A submission that is accepted and never finished: the first of them keeps the only worker busy without end.
-    pub(super) fn submission(&self) -> Vec<u8> {
-        order(&self.key, HANGING)
+    pub(super) fn submission_request(&self) -> Vec<u8> {
+        image_request(&self.key, HANGING_PROMPT)
     }
 
-    /// A submission as in [`Self::submission`], for each user.
-    pub(super) fn submissions(&self) -> Vec<Vec<u8>> {
-        self.keys.iter().map(|key| order(key, HANGING)).collect()
+    /// A submission as in [`Self::submission_request`], for each user.
+    pub(super) fn submission_requests(&self) -> Vec<Vec<u8>> {
+        self.keys
+            .iter()
+            .map(|key| image_request(key, HANGING_PROMPT))
+            .collect()
     }
 
     /// The request that polls a task.
-    pub(super) fn poll(&self, id: &str) -> Vec<u8> {
-        request("GET", &format!("/v1/tasks/{id}"), &self.key, "")
+    pub(super) fn poll_request(&self, id: &str) -> Vec<u8> {
+        request_bytes("GET", &format!("/v1/tasks/{id}"), &self.key, "")
     }
 
     /// Submits a task and waits until it is finished; returns its id.
-    pub(super) async fn finished(&self) -> Result<String, String> {
-        let (id, _) = self.submit(&order(&self.key, "a harbour at dawn")).await?;
+    pub(super) async fn create_finished_task(&self) -> Result<String, String> {
+        let (id, _) = self
+            .submit(&image_request(&self.key, "a harbour at dawn"))
+            .await?;
         let began = Instant::now();
         while began.elapsed() < FINISH_LIMIT {
-            let answer = self.send(&self.poll(&id)).await?;
-            let record: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+            let response = self.send(&self.poll_request(&id)).await?;
+            let record: Value = serde_json::from_slice(&response.body).unwrap_or_default();
             match record["data"]["status"].as_str() {
                 Some("completed") => return Ok(id),
                 Some("failed") => return Err(format!("the task failed: {record}")),
@@ -135,56 +140,56 @@ impl BenchGateway {
     }
 
     /// Submits a task; returns its id and the receipt.
-    pub(super) async fn submit(&self, order: &[u8]) -> Result<(String, Answer), String> {
-        let answer = self.send(order).await?;
-        let receipt: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    pub(super) async fn submit(&self, submission: &[u8]) -> Result<(String, RawResponse), String> {
+        let response = self.send(submission).await?;
+        let receipt: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         match receipt["data"][0]["task_id"].as_str() {
-            Some(id) => Ok((id.to_owned(), answer)),
+            Some(id) => Ok((id.to_owned(), response)),
             None => Err(format!("no receipt: {receipt}")),
         }
     }
 
     /// Sends one request on a new connection.
-    pub(super) async fn send(&self, request: &[u8]) -> Result<Answer, String> {
+    pub(super) async fn send(&self, request: &[u8]) -> Result<RawResponse, String> {
         send(&self.gateway.address(), request).await
     }
 
     /// The number of commits of the store so far.
-    pub(super) async fn commits(&self) -> Result<u64, String> {
-        commits(&self.gateway.address()).await
+    pub(super) async fn commit_count(&self) -> Result<u64, String> {
+        commit_count(&self.gateway.address()).await
     }
 }
 
-fn start(binary: &Path, environment: &[(&'static str, String)]) -> Result<Gateway, String> {
+fn start_gateway(binary: &Path, environment: &[(&'static str, String)]) -> Result<Gateway, String> {
     let mut gateway = Gateway::prepare(binary, SETTINGS)?;
     for (name, value) in environment {
-        gateway.environment(name, value);
+        gateway.set_environment(name, value);
     }
     gateway.start()?;
     Ok(gateway)
 }
 
-fn order(key: &str, prompt: &str) -> Vec<u8> {
+fn image_request(key: &str, prompt: &str) -> Vec<u8> {
     let body =
         json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": "1:1", "n": 1});
-    request("POST", "/v1/images/generations", key, &body.to_string())
+    request_bytes("POST", "/v1/images/generations", key, &body.to_string())
 }
 
-async fn send(address: &str, request: &[u8]) -> Result<Answer, String> {
+async fn send(address: &str, request: &[u8]) -> Result<RawResponse, String> {
     let mut connection = Connection::open(address).await?;
     connection.send(request).await?;
     connection.read_response().await
 }
 
 /// The number of commits so far of the store of the gateway at an address.
-pub(super) async fn commits(address: &str) -> Result<u64, String> {
-    let answer = send(address, &request("GET", "/metrics", "", "")).await?;
-    let text = String::from_utf8_lossy(&answer.body);
-    metric(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
+pub(super) async fn commit_count(address: &str) -> Result<u64, String> {
+    let response = send(address, &request_bytes("GET", "/metrics", "", "")).await?;
+    let text = String::from_utf8_lossy(&response.body);
+    parse_counter(&text, COMMITS).ok_or_else(|| format!("{COMMITS} is not in GET /metrics"))
 }
 
 /// The value of a counter without labels.
-fn metric(text: &str, name: &str) -> Option<u64> {
+fn parse_counter(text: &str, name: &str) -> Option<u64> {
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
@@ -198,8 +203,8 @@ mod tests {
     #[test]
     fn counters_are_read_from_the_metrics() {
         let text = "# HELP a_total A.\na_total 12\nb_total{x=\"y\"} 3\nc_total 4.0\n";
-        assert_eq!(metric(text, "a_total"), Some(12));
-        assert_eq!(metric(text, "b_total"), None);
-        assert_eq!(metric(text, "c_total"), Some(4));
+        assert_eq!(parse_counter(text, "a_total"), Some(12));
+        assert_eq!(parse_counter(text, "b_total"), None);
+        assert_eq!(parse_counter(text, "c_total"), Some(4));
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn copy_id(original: &str, number: u64) -> String {
 }
 
 /// Adds `count` copies of the finished task `original` to the database in `data`. The gateway of the database must not be running.
-pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String> {
-    let path = database(data)?;
+pub(super) fn add_task_copies(data: &Path, original: &str, count: u64) -> Result<(), String> {
+    let path = find_database(data)?;
     let failed = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
     let mut connection = Connection::open(&path).map_err(failed)?;
     connection
@@ -44,9 +44,9 @@ pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String
         .map_err(failed)?;
     let transaction = connection.transaction().map_err(failed)?;
     for (table, column) in TABLES {
-        copy(&transaction, table, column, original, count).map_err(failed)?;
+        copy_rows(&transaction, table, column, original, count).map_err(failed)?;
     }
-    pay(&transaction, original, count).map_err(failed)?;
+    deduct_costs(&transaction, original, count).map_err(failed)?;
     transaction.commit().map_err(failed)?;
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -56,7 +56,7 @@ pub(super) fn fill(data: &Path, original: &str, count: u64) -> Result<(), String
     written.map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
-fn copy(
+fn copy_rows(
     db: &Connection,
     table: &str,
     column: &str,
@@ -81,7 +81,7 @@ fn copy(
 }
 
 /// Deducts the costs of the copies from their user and key.
-fn pay(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
+fn deduct_costs(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
     let query = "SELECT settled, user_id, key_id FROM charges WHERE id = ?1";
     let (cost, user, key): (i64, String, String) = db.query_row(query, [original], |row| {
         Ok((row.get(0)?, row.get(1)?, row.get(2)?))
@@ -99,7 +99,7 @@ fn pay(db: &Connection, original: &str, count: u64) -> rusqlite::Result<()> {
 }
 
 /// The database file in a data directory, recognised by its first bytes.
-pub(super) fn database(data: &Path) -> Result<PathBuf, String> {
+pub(super) fn find_database(data: &Path) -> Result<PathBuf, String> {
     let entries = fs::read_dir(data).map_err(|e| format!("{}: {e}", data.display()))?;
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let found = paths.find(|path| {

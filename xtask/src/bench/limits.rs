@@ -9,7 +9,7 @@ use std::time::Instant;
 use futures_util::future::try_join_all;
 
 use super::bench_gateway::BenchGateway;
-use super::load::{Connection, request};
+use super::load::{Connection, request_bytes};
 use super::table::Table;
 use crate::cluster::server::Server;
 use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
@@ -32,7 +32,7 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
     let redis = Server::start_redis()?.ok_or("there is no redis-server and no valkey-server")?;
     let url = format!("redis://{}", redis.address());
     for (name, redis_url) in [("with", Some(&url)), ("without", None)] {
-        let admitted = admitted(binary, &runtime, redis_url)?;
+        let admitted = measure_admitted(binary, &runtime, redis_url)?;
         for (connections, admitted) in CONNECTIONS.iter().zip(admitted) {
             let what = format!(
                 "requests admitted of {LIMIT}, {NODES} nodes {name} Redis, {connections} at a time"
@@ -45,26 +45,26 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
             }
         }
     }
-    let [without, with] = runtime.block_on(times(binary, &url))?;
+    let [without, with] = runtime.block_on(measure_times(binary, &url))?;
     for (name, times) in [("without", &without), ("with", &with)] {
         table.note(
             format!("a request with a limit, {name} Redis, ms: median, 99 %"),
-            format!("{:.3} {:.3}", at(times, 50), at(times, 99)),
+            format!("{:.3} {:.3}", percentile(times, 50), percentile(times, 99)),
         );
     }
     table.note(
         "Redis adds, ms: median, 99 %",
         format!(
             "{:.3} {:.3}",
-            at(&with, 50) - at(&without, 50),
-            at(&with, 99) - at(&without, 99)
+            percentile(&with, 50) - percentile(&without, 50),
+            percentile(&with, 99) - percentile(&without, 99)
         ),
     );
     Ok(())
 }
 
 /// The number of requests that the nodes admit of [`LIMIT`], for each of [`CONNECTIONS`].
-fn admitted(
+fn measure_admitted(
     binary: &Path,
     runtime: &tokio::runtime::Runtime,
     redis: Option<&String>,
@@ -79,7 +79,7 @@ fn admitted(
     let first = BenchGateway::start_with(binary, &shared, 1)?;
     let mut keys = Vec::new();
     for _ in CONNECTIONS {
-        keys.push(limited_key(&first, LIMIT)?);
+        keys.push(create_limited_key(&first, LIMIT)?);
     }
     let mut nodes = vec![first];
     for _ in 1..NODES {
@@ -96,18 +96,18 @@ fn admitted(
     Ok(counts)
 }
 
-/// A key of the first user, with a limit of `rpm` requests a minute.
-fn limited_key(gateway: &BenchGateway, rpm: usize) -> Result<String, String> {
+/// Creates a key of the first user, with a limit of `rpm` requests a minute.
+fn create_limited_key(gateway: &BenchGateway, rpm: usize) -> Result<String, String> {
     let rpm = rpm.to_string();
     let create = ["key", "create", "--user", "bench0", "--rpm", &rpm];
-    let key = gateway.gateway.record(&create)?;
+    let key = gateway.gateway.cli_json(&create)?;
     let key = key["key"].as_str().ok_or("`key create` printed no key")?;
     Ok(key.to_owned())
 }
 
 /// The cheapest request that counts towards the limit.
 fn counted_request(key: &str) -> Vec<u8> {
-    request(
+    request_bytes(
         "POST",
         "/v1/tasks/batch",
         key,
@@ -145,14 +145,14 @@ async fn count_admitted(
 }
 
 /// The sorted times in milliseconds of requests to a gateway without Redis and one with Redis, in alternation.
-async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
+async fn measure_times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
     let mut sides = Vec::new();
     for environment in [
         vec![],
         vec![("TOLLGATE_LIMITS__REDIS_URL", format!("{redis}/1"))],
     ] {
         let gateway = BenchGateway::start_with(binary, &environment, 1)?;
-        let key = limited_key(&gateway, 1_000_000)?;
+        let key = create_limited_key(&gateway, 1_000_000)?;
         let connection = Connection::open(&gateway.gateway.address()).await?;
         sides.push((gateway, connection, counted_request(&key), Vec::new()));
     }
@@ -178,7 +178,7 @@ async fn times(binary: &Path, redis: &str) -> Result<[Vec<f64>; 2], String> {
 }
 
 /// The value at a percentile.
-fn at(sorted: &[f64], percent: usize) -> f64 {
+fn percentile(sorted: &[f64], percent: usize) -> f64 {
     let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
     sorted.get(index).copied().unwrap_or_default()
 }

@@ -29,15 +29,15 @@ pub(super) struct Target {
 
 /// The measured values of a load.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Measured {
+pub(super) struct Measurement {
     requests: u64,
     /// The number of requests, including those of the warm-up.
-    pub(super) in_all: u64,
+    pub(super) total_requests: u64,
     seconds: f64,
     cpu_seconds: f64,
 }
 
-impl Measured {
+impl Measurement {
     /// The number of responses per second.
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     pub(super) fn rate(&self) -> f64 {
@@ -51,7 +51,7 @@ impl Measured {
     }
 
     /// Adds the rate and the processor time of `what` to the table.
-    pub(super) fn note(&self, what: &str, table: &mut Table) {
+    pub(super) fn add_to_table(&self, what: &str, table: &mut Table) {
         table.note(format!("{what}per second"), format!("{:.0}", self.rate()));
         table.note(
             format!("{what}CPU us each"),
@@ -60,10 +60,10 @@ impl Measured {
     }
 
     /// The sum of both.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(super) fn plus(self, other: Self) -> Self {
         Self {
             requests: self.requests + other.requests,
-            in_all: self.in_all + other.in_all,
+            total_requests: self.total_requests + other.total_requests,
             seconds: self.seconds + other.seconds,
             cpu_seconds: self.cpu_seconds + other.cpu_seconds,
         }
@@ -71,7 +71,7 @@ impl Measured {
 }
 
 /// The bytes of a request.
-pub(super) fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
+pub(super) fn request_bytes(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
     let mut text =
         format!("{method} {path} HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {key}\r\n");
     if !body.is_empty() {
@@ -90,15 +90,16 @@ pub(super) async fn run(
     target: &Target,
     connections: usize,
     seconds: u64,
-) -> Result<Measured, String> {
+) -> Result<Measurement, String> {
     let number = Arc::new(AtomicU64::new(0));
-    pour(target, connections, WARM_UP, &number).await?;
+    send_requests_for(target, connections, WARM_UP, &number).await?;
     let cpu = cpu_seconds(target.pid)?;
     let began = Instant::now();
-    let requests = pour(target, connections, Duration::from_secs(seconds), &number).await?;
-    Ok(Measured {
+    let requests =
+        send_requests_for(target, connections, Duration::from_secs(seconds), &number).await?;
+    Ok(Measurement {
         requests,
-        in_all: number.load(Ordering::Relaxed),
+        total_requests: number.load(Ordering::Relaxed),
         seconds: began.elapsed().as_secs_f64(),
         cpu_seconds: cpu_seconds(target.pid)? - cpu,
     })
@@ -106,38 +107,38 @@ pub(super) async fn run(
 
 /// Puts the same load on two servers in alternation: each for a second, `seconds` times, so that other activity of the machine affects both. They
 /// also alternate in who is first.
-pub(super) async fn beside(
+pub(super) async fn run_alternating_pair(
     targets: [&Target; 2],
     connections: usize,
     seconds: u64,
-) -> Result<[Measured; 2], String> {
-    let mut sums = [Measured::default(); 2];
+) -> Result<[Measurement; 2], String> {
+    let mut sums = [Measurement::default(); 2];
     for turn in 0..seconds {
         let order = if turn % 2 == 0 { [0, 1] } else { [1, 0] };
         for at in order {
-            sums[at] = sums[at].and(run(targets[at], connections, 1).await?);
+            sums[at] = sums[at].plus(run(targets[at], connections, 1).await?);
         }
     }
     Ok(sums)
 }
 
-/// Puts the same load on any number of servers in alternation, as [`beside`] does.
-pub(super) async fn around(
+/// Puts the same load on any number of servers in alternation, as [`run_alternating_pair`] does.
+pub(super) async fn run_alternating(
     targets: &[&Target],
     connections: usize,
     seconds: u64,
-) -> Result<Vec<Measured>, String> {
-    let mut sums = vec![Measured::default(); targets.len()];
+) -> Result<Vec<Measurement>, String> {
+    let mut sums = vec![Measurement::default(); targets.len()];
     for turn in 0..usize::try_from(seconds).unwrap_or(1) {
         for step in 0..targets.len() {
             let at = (turn + step) % targets.len();
-            sums[at] = sums[at].and(run(targets[at], connections, 1).await?);
+            sums[at] = sums[at].plus(run(targets[at], connections, 1).await?);
         }
     }
     Ok(sums)
 }
 
-async fn pour(
+async fn send_requests_for(
     target: &Target,
     connections: usize,
     limit: Duration,
@@ -149,13 +150,13 @@ async fn pour(
         let mut connection = Connection::open(&target.address).await?;
         let (requests, number) = (Arc::clone(&target.requests), Arc::clone(number));
         tasks.spawn(async move {
-            let mut answered = 0;
+            let mut responses = 0;
             while Instant::now() < until {
                 let request = requests(number.fetch_add(1, Ordering::Relaxed));
                 connection.exchange(&request).await?;
-                answered += 1;
+                responses += 1;
             }
-            Ok::<u64, String>(answered)
+            Ok::<u64, String>(responses)
         });
     }
     let mut sum = 0;
@@ -172,7 +173,7 @@ pub(super) struct Connection {
 }
 
 /// The head and body of a response, as received.
-pub(super) struct Answer {
+pub(super) struct RawResponse {
     pub(super) head: String,
     pub(super) body: Vec<u8>,
 }
@@ -208,14 +209,14 @@ impl Connection {
     }
 
     /// Reads one response.
-    pub(super) async fn read_response(&mut self) -> Result<Answer, String> {
+    pub(super) async fn read_response(&mut self) -> Result<RawResponse, String> {
         let (head, length) = self.receive().await?;
-        let answer = Answer {
+        let response = RawResponse {
             head: String::from_utf8_lossy(&self.buffer[..head]).into_owned(),
             body: self.buffer[head..head + length].to_vec(),
         };
         self.buffer.clear();
-        Ok(answer)
+        Ok(response)
     }
 
     /// Fills the buffer with one response; returns the lengths of its head and its body.
@@ -232,14 +233,14 @@ impl Connection {
                 return Err("the server closed the connection".to_owned());
             }
             if lengths.is_none() {
-                lengths = frame(&self.buffer)?;
+                lengths = parse_lengths(&self.buffer)?;
             }
         }
     }
 }
 
 /// The lengths of head and body of the response that begins here; `None` until its head is complete.
-fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
+fn parse_lengths(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     const NAME: &[u8] = b"content-length:";
     let Some(head) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
         return Ok(None);
@@ -256,7 +257,7 @@ fn frame(bytes: &[u8]) -> Result<Option<(usize, usize)>, String> {
     match length {
         Some(length) => Ok(Some((head + 4, length))),
         None => Err(format!(
-            "an answer without a length: {}",
+            "a response without a length: {}",
             String::from_utf8_lossy(&bytes[..head])
         )),
     }
@@ -277,7 +278,7 @@ pub(super) fn cpu_seconds(pid: u32) -> Result<f64, String> {
 }
 
 /// A size from `/proc/PID/status` in bytes, such as `VmRSS`.
-pub(super) fn memory(pid: u32, field: &str) -> Result<u64, String> {
+pub(super) fn memory_bytes(pid: u32, field: &str) -> Result<u64, String> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"));
     let status = status.map_err(|e| format!("no process {pid}: {e}"))?;
     let line = status.lines().find(|line| line.starts_with(field));
@@ -291,17 +292,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_framed_by_their_length() {
-        let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
-        assert_eq!(frame(answer), Ok(Some((38, 2))));
-        assert_eq!(frame(&answer[..30]), Ok(None));
-        assert!(frame(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
+    fn the_length_of_a_response_is_read_from_its_head() {
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        assert_eq!(parse_lengths(response), Ok(Some((38, 2))));
+        assert_eq!(parse_lengths(&response[..30]), Ok(None));
+        assert!(parse_lengths(b"HTTP/1.1 200 OK\r\n\r\n").is_err());
     }
 
     #[test]
     fn our_own_process_can_be_measured() {
         let pid = std::process::id();
         assert!(cpu_seconds(pid).is_ok_and(|s| s >= 0.0));
-        assert!(memory(pid, "VmRSS:").is_ok_and(|bytes| bytes > 1_000_000));
+        assert!(memory_bytes(pid, "VmRSS:").is_ok_and(|bytes| bytes > 1_000_000));
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
 use super::bench_gateway::BenchGateway;
-use super::load::{Connection, memory};
+use super::load::{Connection, memory_bytes};
 use super::table::{Table, mib};
 
 const UPLOADS: usize = 100;
@@ -28,7 +28,7 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
     table.at_most(
         "memory, idle, MiB",
         IDLE_TARGET_MIB,
-        mib(memory(pid, "VmRSS:")?),
+        mib(memory_bytes(pid, "VmRSS:")?),
     );
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     let began = Instant::now();
@@ -37,7 +37,7 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
         format!("{UPLOADS} uploads of {FILE_BYTES} bytes, s"),
         format!("{:.1}", began.elapsed().as_secs_f64()),
     );
-    let peak = mib(memory(pid, "VmHWM:")?);
+    let peak = mib(memory_bytes(pid, "VmHWM:")?);
     table.at_most(
         "memory, highest during the uploads, MiB",
         UPLOADS_TARGET_MIB,

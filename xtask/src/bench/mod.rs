@@ -43,8 +43,8 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 10_000_000)]
     rows: u64,
     /// On which databases lists are measured
-    #[arg(long, value_enum, default_value_t = lists::On::Both)]
-    database: lists::On,
+    #[arg(long, value_enum, default_value_t = lists::Databases::Both)]
+    database: lists::Databases,
     /// The program to measure, instead of building it
     #[arg(long)]
     binary: Option<PathBuf>,
@@ -74,7 +74,7 @@ enum Part {
 #[derive(clap::Args)]
 pub(crate) struct BareOptions {
     /// The file with the responses
-    answers: PathBuf,
+    responses: PathBuf,
 }
 
 #[derive(clap::Args)]
@@ -85,7 +85,7 @@ pub(crate) struct ProxyOptions {
 
 /// Runs the bare server that the gateway is compared with.
 pub(crate) fn serve_bare(options: &BareOptions) -> Outcome {
-    bare::serve(&options.answers)
+    bare::serve(&options.responses)
 }
 
 /// Runs the upstream of the chat bench.
@@ -101,11 +101,11 @@ pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
 /// Measures and prints a table; fails when a figure is below its target.
 pub(crate) fn run(options: Options) -> Outcome {
     // Lists take milliseconds, so a debug build of this tool is fast enough to measure a given program.
-    let is_slow_enough = options.only == Some(Part::Lists) && options.binary.is_some();
-    if cfg!(debug_assertions) && !is_slow_enough {
+    let may_be_debug = options.only == Some(Part::Lists) && options.binary.is_some();
+    if cfg!(debug_assertions) && !may_be_debug {
         return rerun_in_release();
     }
-    let binary = gateway::binary(options.binary.clone())?;
+    let binary = gateway::build_unless_given(options.binary.clone())?;
     let wanted = |part| options.only.is_none_or(|only| only == part);
     let mut table = Table::default();
     if wanted(Part::Polls) {
@@ -145,7 +145,7 @@ pub(crate) fn run(options: Options) -> Outcome {
         lists::measure(&binary, options.database, rows, seconds, &mut table)?;
     }
     table.print();
-    match table.below() {
+    match table.missed_count() {
         0 => Ok(()),
         n => Err(format!("bench: {n} figures below their targets")),
     }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::bench_gateway::{BenchGateway, commits};
+use super::bench_gateway::{BenchGateway, commit_count};
 use super::chat::Setup;
-use super::load::{self, Measured, Requests, Target};
-use super::postgres::cpu_of_all;
+use super::load::{self, Measurement, Requests, Target};
+use super::postgres::cpu_seconds_with_children;
 use super::table::Table;
 use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 use crate::process::TempDir;
@@ -23,7 +23,7 @@ const CONNECTIONS: usize = 64;
 /// With this number of users, nodes seldom wait for a row that another node has locked. One user is measured as well.
 const USERS: usize = 1_000;
 /// The minimum ratio, of four nodes to one node, of operations per second of the database's processor time.
-const KEPT: f64 = 0.9;
+const MIN_RATIO: f64 = 0.9;
 const BUSY_NODES: usize = 3;
 
 /// The measured cost of a load on all nodes.
@@ -41,7 +41,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     let bin =
         postgres::find().ok_or_else(|| format!("there is no PostgreSQL: {HOW_TO_INSTALL}"))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
-    let (mut of_all, mut of_each) = (Vec::new(), Vec::new());
+    let (mut database_us_same_total, mut database_us_same_each) = (Vec::new(), Vec::new());
     for count in NODES {
         let server = Postgres::start(&bin)?;
         let files = TempDir::new("bench-files")?;
@@ -54,19 +54,19 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
         let name = |kind: &str| format!("{kind}, {count} nodes: ");
         runtime.block_on(async {
             let shared = CONNECTIONS / count;
-            let cost = of_submissions(&nodes, &server, (shared, seconds)).await?;
-            note(table, &name("submissions"), &cost);
-            of_all.push(cost.database_us);
-            let cost = of_submissions(&nodes, &server, (CONNECTIONS, seconds)).await?;
-            note(table, &name("submissions, 64 connections each"), &cost);
-            of_each.push(cost.database_us);
-            let cost = of_polls(&nodes, &server, seconds).await?;
-            note(table, &name("polls, unfinished"), &cost);
+            let cost = measure_submissions(&nodes, &server, (shared, seconds)).await?;
+            add_to_table(table, &name("submissions"), &cost);
+            database_us_same_total.push(cost.database_us);
+            let cost = measure_submissions(&nodes, &server, (CONNECTIONS, seconds)).await?;
+            add_to_table(table, &name("submissions, 64 connections each"), &cost);
+            database_us_same_each.push(cost.database_us);
+            let cost = measure_polls(&nodes, &server, seconds).await?;
+            add_to_table(table, &name("polls, unfinished"), &cost);
             Ok::<_, String>(())
         })?;
     }
-    let apart = runtime.block_on(with_a_server_each(binary, &bin, seconds))?;
-    note(
+    let apart = runtime.block_on(measure_with_a_server_each(binary, &bin, seconds))?;
+    add_to_table(
         table,
         "submissions, 64 connections each, 4 nodes with a server each: ",
         &apart,
@@ -75,31 +75,39 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     let beside = "submissions: per CPU second of PostgreSQL, 4 nodes";
     table.note(
         format!("{beside} beside 1, same load in all"),
-        format!("{:.3}", of_all[0] / of_all[last]),
+        format!(
+            "{:.3}",
+            database_us_same_total[0] / database_us_same_total[last]
+        ),
     );
     table.note(
         format!("{beside} on one server beside one each"),
-        format!("{:.3}", apart.database_us / of_each[last]),
+        format!("{:.3}", apart.database_us / database_us_same_each[last]),
     );
     table.at_least(
         &format!("{beside} beside 1, same load on each"),
-        KEPT,
-        of_each[0] / of_each[last],
+        MIN_RATIO,
+        database_us_same_each[0] / database_us_same_each[last],
     );
     for count in [1, BUSY_NODES] {
         let server = Postgres::start(&bin)?;
         let nodes = start_chat_nodes(binary, count, &server.url())?;
-        let targets: Result<Vec<Target>, String> = nodes.iter().map(Setup::held).collect();
+        let targets: Result<Vec<Target>, String> =
+            nodes.iter().map(Setup::gateway_target_with_hold).collect();
         let load = (CONNECTIONS / count, seconds);
-        let cost = runtime.block_on(run(&targets?, &server, load))?;
+        let cost = runtime.block_on(measure_load(&targets?, &server, load))?;
         let what = format!("chats of one user, {count} nodes: ");
-        note(table, &what, &cost);
+        add_to_table(table, &what, &cost);
     }
     Ok(())
 }
 
 /// Measures the maximum number of nodes, each on a server of its own, with the same load on each.
-async fn with_a_server_each(binary: &Path, bin: &Path, seconds: u64) -> Result<Cost, String> {
+async fn measure_with_a_server_each(
+    binary: &Path,
+    bin: &Path,
+    seconds: u64,
+) -> Result<Cost, String> {
     let mut sides = Vec::new();
     for _ in 0..NODES[NODES.len() - 1] {
         let server = Postgres::start(bin)?;
@@ -108,7 +116,7 @@ async fn with_a_server_each(binary: &Path, bin: &Path, seconds: u64) -> Result<C
     }
     let loads = sides
         .iter()
-        .map(|(nodes, server)| of_submissions(nodes, server, (CONNECTIONS, seconds)));
+        .map(|(nodes, server)| measure_submissions(nodes, server, (CONNECTIONS, seconds)));
     let costs = try_join_all(loads).await?;
     let count = costs.len() as f64;
     let mean = |figure: fn(&Cost) -> f64| costs.iter().map(figure).sum::<f64>() / count;
@@ -140,13 +148,13 @@ fn start_nodes(
 fn start_chat_nodes(binary: &Path, count: usize, url: &str) -> Result<Vec<Setup>, String> {
     let mut nodes = vec![Setup::start(binary, Some(url))?];
     for _ in 1..count {
-        let keys = [nodes[0].limited.clone(), nodes[0].unlimited.clone()];
+        let keys = [nodes[0].limited_key.clone(), nodes[0].unlimited_key.clone()];
         nodes.push(Setup::join(binary, url, keys)?);
     }
     Ok(nodes)
 }
 
-async fn of_submissions(
+async fn measure_submissions(
     nodes: &[BenchGateway],
     server: &Postgres,
     load: (usize, u64),
@@ -154,67 +162,79 @@ async fn of_submissions(
     let targets: Result<Vec<Target>, String> = nodes
         .iter()
         .map(|node| {
-            let orders = node.submissions();
+            let submissions = node.submission_requests();
             // Each node has its own order of users.
             let hasher = RandomState::new();
             let requests: Requests = Arc::new(move |number| {
-                let at = hasher.hash_one(number) % orders.len() as u64;
-                orders[usize::try_from(at).unwrap_or(0)].clone()
+                let at = hasher.hash_one(number) % submissions.len() as u64;
+                submissions[usize::try_from(at).unwrap_or(0)].clone()
             });
             node.target(&requests)
         })
         .collect();
-    run(&targets?, server, load).await
+    measure_load(&targets?, server, load).await
 }
 
 /// Polls, on every node, a task that was submitted there.
-async fn of_polls(nodes: &[BenchGateway], server: &Postgres, seconds: u64) -> Result<Cost, String> {
+async fn measure_polls(
+    nodes: &[BenchGateway],
+    server: &Postgres,
+    seconds: u64,
+) -> Result<Cost, String> {
     let mut targets = Vec::new();
     for node in nodes {
-        let (id, _) = node.submit(&node.submission()).await?;
-        let poll = node.poll(&id);
+        let (id, _) = node.submit(&node.submission_request()).await?;
+        let poll = node.poll_request(&id);
         let requests: Requests = Arc::new(move |_| poll.clone());
         targets.push(node.target(&requests)?);
     }
-    run(&targets, server, (CONNECTIONS / nodes.len(), seconds)).await
+    measure_load(&targets, server, (CONNECTIONS / nodes.len(), seconds)).await
 }
 
 /// Puts a load on all nodes at the same time, with that number of connections to each, for that number of seconds.
 #[expect(clippy::cast_precision_loss, reason = "means")]
-async fn run(
+async fn measure_load(
     targets: &[Target],
     server: &Postgres,
     (connections, seconds): (usize, u64),
 ) -> Result<Cost, String> {
     let pid = server.pid().ok_or("postgres is not running")?;
     let addresses = targets.iter().map(|target| target.address.clone());
-    let commits = async || -> Result<u64, String> {
+    let count_commits = async || -> Result<u64, String> {
         let counts = addresses
             .clone()
-            .map(|address| async move { commits(&address).await });
+            .map(|address| async move { commit_count(&address).await });
         Ok(try_join_all(counts).await?.into_iter().sum())
     };
     let log = || -> Result<f64, String> {
         let position = server.query("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')")?;
         position.parse().map_err(|e| format!("{position}: {e}"))
     };
-    let (cpu, before, wal) = (cpu_of_all(pid)?, commits().await?, log()?);
+    let (cpu, before, wal) = (
+        cpu_seconds_with_children(pid)?,
+        count_commits().await?,
+        log()?,
+    );
     let loads = targets
         .iter()
         .map(|target| load::run(target, connections, seconds));
-    let measured: Vec<Measured> = try_join_all(loads).await?;
-    let in_all = measured.iter().map(|one| one.in_all).sum::<u64>().max(1) as f64;
+    let measured: Vec<Measurement> = try_join_all(loads).await?;
+    let total_requests = measured
+        .iter()
+        .map(|one| one.total_requests)
+        .sum::<u64>()
+        .max(1) as f64;
     let cost = Cost {
-        rate: measured.iter().map(Measured::rate).sum(),
-        gateways_us: measured.iter().map(Measured::cpu_us).sum::<f64>() / measured.len() as f64,
-        database_us: 1e6 * (cpu_of_all(pid)? - cpu) / in_all,
-        commits_per_100: 100.0 * (commits().await? - before) as f64 / in_all,
-        wal_bytes: (log()? - wal) / in_all,
+        rate: measured.iter().map(Measurement::rate).sum(),
+        gateways_us: measured.iter().map(Measurement::cpu_us).sum::<f64>() / measured.len() as f64,
+        database_us: 1e6 * (cpu_seconds_with_children(pid)? - cpu) / total_requests,
+        commits_per_100: 100.0 * (count_commits().await? - before) as f64 / total_requests,
+        wal_bytes: (log()? - wal) / total_requests,
     };
     Ok(cost)
 }
 
-fn note(table: &mut Table, what: &str, cost: &Cost) {
+fn add_to_table(table: &mut Table, what: &str, cost: &Cost) {
     table.note(format!("{what}per second"), format!("{:.0}", cost.rate));
     table.note(
         format!("{what}CPU us of the gateways each"),

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::bare::Bare;
+use super::bare::BareServer;
 use super::bench_gateway::BenchGateway;
-use super::load::{self, Measured, Requests};
+use super::load::{self, Measurement, Requests};
 use super::table::Table;
 
 pub(super) const CONNECTIONS: usize = 32;
@@ -17,15 +17,15 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     let subject = BenchGateway::start(binary)?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        let finished = subject.finished().await?;
-        let (unfinished, receipt) = subject.submit(&subject.submission()).await?;
+        let finished = subject.create_finished_task().await?;
+        let (unfinished, receipt) = subject.submit(&subject.submission_request()).await?;
         for (name, id) in [("finished", finished), ("unfinished", unfinished)] {
-            let poll = subject.poll(&id);
-            let bare = Bare::start(&subject.send(&poll).await?, &receipt)?;
+            let poll = subject.poll_request(&id);
+            let bare = BareServer::start(&subject.send(&poll).await?, &receipt)?;
             let requests: Requests = Arc::new(move |_| poll.clone());
             let targets = [&subject.target(&requests)?, &bare.target(&requests)];
-            let measured = load::beside(targets, CONNECTIONS, seconds).await?;
-            compare(
+            let measured = load::run_alternating_pair(targets, CONNECTIONS, seconds).await?;
+            add_comparison(
                 table,
                 &format!("polls of a task, {name}: "),
                 TARGET,
@@ -37,9 +37,14 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
 }
 
 /// Adds rates, processor time, and the ratio of the rates, which has a target, to the table.
-pub(super) fn compare(table: &mut Table, what: &str, target: f64, [ours, bare]: [Measured; 2]) {
+pub(super) fn add_comparison(
+    table: &mut Table,
+    what: &str,
+    target: f64,
+    [ours, bare]: [Measurement; 2],
+) {
     for (who, measured) in [("gateway", ours), ("bare axum", bare)] {
-        measured.note(&format!("{what}{who}, "), table);
+        measured.add_to_table(&format!("{what}{who}, "), table);
     }
     table.at_least(
         &format!("{what}ratio of rates"),

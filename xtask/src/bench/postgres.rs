@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::bench_gateway::commits;
+use super::bench_gateway::commit_count;
 use super::chat::Setup;
-use super::load::{self, Measured, Target, cpu_seconds};
+use super::load::{self, Measurement, Target, cpu_seconds};
 use super::table::Table;
 use crate::postgres::{self, HOW_TO_INSTALL, Postgres};
 
@@ -22,11 +22,14 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
     let on_postgres = Setup::start(binary, Some(&server.url()))?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        let targets = [on_sqlite.held()?, on_postgres.held()?];
-        let sums = load::around(&[&targets[0], &targets[1]], CONNECTIONS, seconds).await?;
+        let targets = [
+            on_sqlite.gateway_target_with_hold()?,
+            on_postgres.gateway_target_with_hold()?,
+        ];
+        let sums = load::run_alternating(&[&targets[0], &targets[1]], CONNECTIONS, seconds).await?;
         let [sqlite, postgres] = [&sums[0], &sums[1]];
         for (name, measured) in [("SQLite", sqlite), ("PostgreSQL", postgres)] {
-            measured.note(&format!("plain chat, balance held, {name}: "), table);
+            measured.add_to_table(&format!("plain chat, balance held, {name}: "), table);
         }
         table.at_most(
             "plain chat, balance held: CPU on PostgreSQL beside SQLite",
@@ -39,7 +42,7 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
             postgres.rate() / sqlite.rate(),
         );
         let [measured, commits, server_us] =
-            counted(&on_postgres, &targets[1], &server, seconds).await?;
+            measure_with_commits(&on_postgres, &targets[1], &server, seconds).await?;
         table.note(
             "chats on PostgreSQL: per second, alone",
             format!("{measured:.0}"),
@@ -58,19 +61,19 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
 
 /// Measures chats per second, commits per 100 chats, and the processor time of PostgreSQL per chat.
 #[expect(clippy::cast_precision_loss, reason = "ratios")]
-async fn counted(
+async fn measure_with_commits(
     setup: &Setup,
     target: &Target,
     server: &Postgres,
     seconds: u64,
 ) -> Result<[f64; 3], String> {
-    let before = commits(&setup.gateway.address()).await?;
+    let before = commit_count(&setup.gateway.address()).await?;
     let pid = server.pid().ok_or("postgres is not running")?;
-    let cpu_before = cpu_of_all(pid)?;
-    let measured: Measured = load::run(target, CONNECTIONS, seconds).await?;
-    let cpu = cpu_of_all(pid)? - cpu_before;
-    let commits = commits(&setup.gateway.address()).await? - before;
-    let chats = measured.in_all.max(1) as f64;
+    let cpu_before = cpu_seconds_with_children(pid)?;
+    let measured: Measurement = load::run(target, CONNECTIONS, seconds).await?;
+    let cpu = cpu_seconds_with_children(pid)? - cpu_before;
+    let commits = commit_count(&setup.gateway.address()).await? - before;
+    let chats = measured.total_requests.max(1) as f64;
     Ok([
         measured.rate(),
         100.0 * commits as f64 / chats,
@@ -79,7 +82,7 @@ async fn counted(
 }
 
 /// Processor time in seconds of a process and its children.
-pub(super) fn cpu_of_all(pid: u32) -> Result<f64, String> {
+pub(super) fn cpu_seconds_with_children(pid: u32) -> Result<f64, String> {
     let mut sum = cpu_seconds(pid)?;
     let processes = fs::read_dir("/proc").map_err(|e| format!("cannot read /proc: {e}"))?;
     for process in processes.flatten() {

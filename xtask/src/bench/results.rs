@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::load::{self, Connection, cpu_seconds, memory};
+use super::load::{self, Connection, cpu_seconds, memory_bytes};
 use super::table::{Table, mib};
 use crate::cluster::server::{BUCKET, S3_KEYS, Server};
 use crate::gateway::Gateway;
@@ -41,12 +41,12 @@ pub(super) fn measure(binary: &Path, table: &mut Table) -> Result<(), String> {
         let provider = serve_provider().await?;
         let mut gateway = Gateway::prepare(binary, &settings(&provider))?;
         let storage = format!("s3://{BUCKET}/bench?endpoint=http://{}", s3.address());
-        gateway.environment("TOLLGATE_STORAGE__URL", storage);
-        gateway.environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
-        gateway.environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
+        gateway.set_environment("TOLLGATE_STORAGE__URL", storage);
+        gateway.set_environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
+        gateway.set_environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
         gateway.start()?;
-        let urls = generate(&gateway, table).await?;
-        download(&gateway, &urls, table).await?;
+        let urls = generate_results(&gateway, table).await?;
+        download_results(&gateway, &urls, table).await?;
         let (source, s3) = (
             format!("http://{provider}/v1/videos/1/content"),
             s3.address(),
@@ -97,13 +97,13 @@ async fn serve_provider() -> Result<String, String> {
     let router = Router::new()
         .route("/v1/videos", post(record))
         .route("/v1/videos/{id}", get(record))
-        .route("/v1/videos/{id}/content", get(content));
+        .route("/v1/videos/{id}/content", get(respond_with_video));
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(address.to_string())
 }
 
 /// An MP4 file whose index is empty and whose media data are zeros.
-async fn content() -> impl IntoResponse {
+async fn respond_with_video() -> impl IntoResponse {
     let media = MEGABYTES * 1_000_000;
     let mut head = Vec::new();
     for (name, payload) in [("ftyp", &b"isom\0\0\0\0"[..]), ("moov", &[0; 20])] {
@@ -138,7 +138,7 @@ struct Usage {
 }
 
 impl Usage {
-    fn begin(gateway: &Gateway) -> Result<Self, String> {
+    fn start(gateway: &Gateway) -> Result<Self, String> {
         let pid = gateway.pid().ok_or("the gateway is not running")?;
         // Resets the recorded maximum.
         let reset = std::fs::write(format!("/proc/{pid}/clear_refs"), "5");
@@ -146,16 +146,16 @@ impl Usage {
         Ok(Self {
             pid,
             cpu_seconds: cpu_seconds(pid)?,
-            idle_bytes: memory(pid, "VmRSS:")?,
+            idle_bytes: memory_bytes(pid, "VmRSS:")?,
             began: Instant::now(),
         })
     }
 
     #[expect(clippy::cast_precision_loss, reason = "a mean")]
-    fn note(self, what: &str, table: &mut Table) -> Result<(), String> {
+    fn add_to_table(self, what: &str, table: &mut Table) -> Result<(), String> {
         let seconds = self.began.elapsed().as_secs_f64();
         let cpu_seconds = cpu_seconds(self.pid)? - self.cpu_seconds;
-        let peak = memory(self.pid, "VmHWM:")?.saturating_sub(self.idle_bytes);
+        let peak = memory_bytes(self.pid, "VmHWM:")?.saturating_sub(self.idle_bytes);
         let megabytes = (RESULTS * MEGABYTES) as f64;
         table.note(format!("{what}, s"), format!("{seconds:.1}"));
         table.note(
@@ -172,33 +172,33 @@ impl Usage {
 }
 
 /// Generates all results at the same time; returns their links.
-async fn generate(gateway: &Gateway, table: &mut Table) -> Result<Vec<String>, String> {
-    gateway.record(&["user", "create", "bench", "--balance", "1000000"])?;
-    let key = gateway.record(&["key", "create", "--user", "bench"])?;
+async fn generate_results(gateway: &Gateway, table: &mut Table) -> Result<Vec<String>, String> {
+    gateway.cli_json(&["user", "create", "bench", "--balance", "1000000"])?;
+    let key = gateway.cli_json(&["key", "create", "--user", "bench"])?;
     let key = key["key"].as_str().ok_or("`key create` printed no key")?;
     // The running server reads the change within a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let usage = Usage::begin(gateway)?;
+    let usage = Usage::start(gateway)?;
     let address = gateway.address();
-    let urls = try_join_all((0..RESULTS).map(|_| one_result(&address, key))).await?;
-    usage.note(
+    let urls = try_join_all((0..RESULTS).map(|_| generate_result(&address, key))).await?;
+    usage.add_to_table(
         &format!("{RESULTS} results of {MEGABYTES} MB from the provider to S3"),
         table,
     )?;
     Ok(urls)
 }
 
-async fn one_result(address: &str, key: &str) -> Result<String, String> {
+async fn generate_result(address: &str, key: &str) -> Result<String, String> {
     let mut connection = Connection::open(address).await?;
-    let order = json!({ "model": "sora-2", "prompt": "waves", "seconds": "8" }).to_string();
-    let order = load::request("POST", "/v1/video/generations", key, &order);
-    connection.send(&order).await?;
+    let body = json!({ "model": "sora-2", "prompt": "waves", "seconds": "8" }).to_string();
+    let submission = load::request_bytes("POST", "/v1/video/generations", key, &body);
+    connection.send(&submission).await?;
     let receipt: Value =
         serde_json::from_slice(&connection.read_response().await?.body).unwrap_or_default();
     let id = receipt["task_id"]
         .as_str()
         .ok_or_else(|| format!("no receipt: {receipt}"))?;
-    let poll = load::request("GET", &format!("/v1/tasks/{id}"), key, "");
+    let poll = load::request_bytes("GET", &format!("/v1/tasks/{id}"), key, "");
     let began = Instant::now();
     while began.elapsed() < FINISH_LIMIT {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -215,21 +215,25 @@ async fn one_result(address: &str, key: &str) -> Result<String, String> {
 }
 
 /// Downloads all results at the same time.
-async fn download(gateway: &Gateway, urls: &[String], table: &mut Table) -> Result<(), String> {
-    let usage = Usage::begin(gateway)?;
+async fn download_results(
+    gateway: &Gateway,
+    urls: &[String],
+    table: &mut Table,
+) -> Result<(), String> {
+    let usage = Usage::start(gateway)?;
     let address = gateway.address();
-    let sizes = try_join_all(urls.iter().map(|url| size_of(&address, url))).await?;
+    let sizes = try_join_all(urls.iter().map(|url| download_size(&address, url))).await?;
     if let Some(short) = sizes.iter().find(|size| **size < MEGABYTES * 1_000_000) {
         return Err(format!("a download has {short} bytes"));
     }
-    usage.note(
+    usage.add_to_table(
         &format!("{RESULTS} downloads of {MEGABYTES} MB from S3 through the gateway"),
         table,
     )
 }
 
 /// Reads a file to its end without storing it; returns its size.
-async fn size_of(address: &str, url: &str) -> Result<usize, String> {
+async fn download_size(address: &str, url: &str) -> Result<usize, String> {
     let path = url.find("/files/").map_or(url, |at| &url[at..]);
     let failed = |e: std::io::Error| format!("{url}: {e}");
     let mut stream = TcpStream::connect(address).await.map_err(failed)?;
@@ -265,14 +269,14 @@ fn curl_ms_per_mb(source: &str, s3: &str) -> Result<[f64; 2], String> {
         let printed = output(&mut bash)?;
         // The second line is the time of the shell's child processes: user, system.
         let line = printed.lines().nth(1).unwrap_or_default();
-        let seconds: f64 = line.split_whitespace().filter_map(seconds).sum();
+        let seconds: f64 = line.split_whitespace().filter_map(parse_shell_time).sum();
         *time = 1e3 * seconds / (CURL_TRANSFERS * MEGABYTES) as f64;
     }
     Ok(times)
 }
 
 /// Parses a time as `times` prints it: `0m1.250s`.
-fn seconds(text: &str) -> Option<f64> {
+fn parse_shell_time(text: &str) -> Option<f64> {
     let (minutes, seconds) = text.strip_suffix('s')?.split_once('m')?;
     Some(60.0 * minutes.parse::<f64>().ok()? + seconds.parse::<f64>().ok()?)
 }
@@ -283,7 +287,7 @@ mod tests {
 
     #[test]
     fn times_of_the_shell_are_read() {
-        assert_eq!(seconds("1m2.500s"), Some(62.5));
-        assert_eq!(seconds("x"), None);
+        assert_eq!(parse_shell_time("1m2.500s"), Some(62.5));
+        assert_eq!(parse_shell_time("x"), None);
     }
 }

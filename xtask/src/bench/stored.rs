@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::bench_gateway::BenchGateway;
-use super::fill::{copy_id, fill};
+use super::fill::{add_task_copies, copy_id};
 use super::load::{self, Requests};
 use super::table::Table;
 use super::{polls, submit};
@@ -16,7 +16,7 @@ const TARGET: f64 = 0.9;
 const START_TARGET: f64 = 1.0;
 
 /// A gateway with that number of stored tasks.
-struct Stored {
+struct GatewayWithTasks {
     subject: BenchGateway,
     started: Duration,
     original: String,
@@ -32,15 +32,15 @@ pub(super) fn measure(
 ) -> Result<(), String> {
     eprintln!("{many} stored tasks");
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
-    let both = [many, FEW].map(|count| runtime.block_on(Stored::new(binary, count)));
+    let both = [many, FEW].map(|count| runtime.block_on(GatewayWithTasks::new(binary, count)));
     let [many, few] = both;
     let (many, few) = (many?, few?);
     let what = |what: &str| format!("{} stored tasks: {what}", many.count);
     table.at_most(&what("start, s"), START_TARGET, many.started.as_secs_f64());
     runtime.block_on(async {
-        let requests = [many.polls(FEW), few.polls(FEW)];
+        let requests = [many.poll_requests(FEW), few.poll_requests(FEW)];
         let polls = what(&format!("polls of {FEW} of them"));
-        ratio(
+        measure_ratio(
             table,
             &polls,
             [&many, &few],
@@ -49,15 +49,15 @@ pub(super) fn measure(
             seconds,
         )
         .await?;
-        let all = many.subject.target(&many.polls(many.count))?;
+        let all = many.subject.target(&many.poll_requests(many.count))?;
         let all = load::run(&all, polls::CONNECTIONS, seconds).await?;
         table.note(
             what("polls of any of them, per second"),
             format!("{:.0}", all.rate()),
         );
-        let requests = [many.submissions(), few.submissions()];
+        let requests = [many.submission_requests(), few.submission_requests()];
         let submissions = what("submissions");
-        ratio(
+        measure_ratio(
             table,
             &submissions,
             [&many, &few],
@@ -70,10 +70,10 @@ pub(super) fn measure(
 }
 
 /// Measures the rate with many stored tasks, and its ratio to the rate with few.
-async fn ratio(
+async fn measure_ratio(
     table: &mut Table,
     what: &str,
-    [many, few]: [&Stored; 2],
+    [many, few]: [&GatewayWithTasks; 2],
     requests: &[Requests; 2],
     connections: usize,
     seconds: u64,
@@ -82,7 +82,7 @@ async fn ratio(
         many.subject.target(&requests[0])?,
         few.subject.target(&requests[1])?,
     ];
-    let [many, few] = load::beside(targets.each_ref(), connections, seconds).await?;
+    let [many, few] = load::run_alternating_pair(targets.each_ref(), connections, seconds).await?;
     table.note(format!("{what}, per second"), format!("{:.0}", many.rate()));
     table.note(
         format!("{what}, CPU us each"),
@@ -100,12 +100,12 @@ async fn ratio(
     Ok(())
 }
 
-impl Stored {
+impl GatewayWithTasks {
     async fn new(binary: &Path, count: u64) -> Result<Self, String> {
         let mut subject = BenchGateway::start(binary)?;
-        let original = subject.finished().await?;
+        let original = subject.create_finished_task().await?;
         subject.gateway.stop()?;
-        fill(&subject.gateway.data(), &original, count)?;
+        add_task_copies(&subject.gateway.data(), &original, count)?;
         let started = subject.gateway.start()?;
         Ok(Self {
             subject,
@@ -116,9 +116,9 @@ impl Stored {
     }
 
     /// Polls of `some` of the stored tasks, evenly distributed over all of them.
-    fn polls(&self, some: u64) -> Requests {
+    fn poll_requests(&self, some: u64) -> Requests {
         let (original, apart) = (self.original.clone(), self.count / some);
-        let poll = String::from_utf8_lossy(&self.subject.poll(&original)).into_owned();
+        let poll = String::from_utf8_lossy(&self.subject.poll_request(&original)).into_owned();
         Arc::new(move |number| {
             let any = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 16;
             let id = copy_id(&original, any % some * apart);
@@ -126,8 +126,8 @@ impl Stored {
         })
     }
 
-    fn submissions(&self) -> Requests {
-        let order = self.subject.submission();
-        Arc::new(move |_| order.clone())
+    fn submission_requests(&self) -> Requests {
+        let submission = self.subject.submission_request();
+        Arc::new(move |_| submission.clone())
     }
 }

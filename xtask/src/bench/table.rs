@@ -20,14 +20,14 @@ impl Table {
             target: String::new(),
             meets_target: None,
         });
-        self.progress();
+        self.print_last_line();
     }
 
     /// Adds a figure that must reach `target`.
     pub(super) fn at_least(&mut self, what: &str, target: f64, measured: f64) {
-        self.judged(
+        self.add_with_target(
             what,
-            format!(">= {}", short(target)),
+            format!(">= {}", format_short(target)),
             measured,
             measured >= target,
         );
@@ -35,32 +35,32 @@ impl Table {
 
     /// Adds a figure that must not exceed `target`.
     pub(super) fn at_most(&mut self, what: &str, target: f64, measured: f64) {
-        self.judged(
+        self.add_with_target(
             what,
-            format!("<= {}", short(target)),
+            format!("<= {}", format_short(target)),
             measured,
             measured <= target,
         );
     }
 
     /// Adds the median, the 99th percentile and the maximum of times in milliseconds. The 99th percentile must not exceed `target`.
-    pub(super) fn at_most_ms(
-        &mut self,
-        what: &str,
-        target: f64,
-        [median, most, longest]: [f64; 3],
-    ) {
+    pub(super) fn at_most_ms(&mut self, what: &str, target: f64, [median, p99, longest]: [f64; 3]) {
         self.0.push(Line {
             what: format!("{what}, ms: median, 99 %, longest"),
-            measured: format!("{} {} {}", short(median), short(most), short(longest)),
-            target: format!("<= {}", short(target)),
-            meets_target: Some(most <= target),
+            measured: format!(
+                "{} {} {}",
+                format_short(median),
+                format_short(p99),
+                format_short(longest)
+            ),
+            target: format!("<= {}", format_short(target)),
+            meets_target: Some(p99 <= target),
         });
-        self.progress();
+        self.print_last_line();
     }
 
     /// The number of figures that miss their target.
-    pub(super) fn below(&self) -> usize {
+    pub(super) fn missed_count(&self) -> usize {
         self.0
             .iter()
             .filter(|line| line.meets_target == Some(false))
@@ -85,18 +85,18 @@ impl Table {
         }
     }
 
-    fn judged(&mut self, what: &str, target: String, measured: f64, good: bool) {
+    fn add_with_target(&mut self, what: &str, target: String, measured: f64, meets_target: bool) {
         self.0.push(Line {
             what: what.to_owned(),
-            measured: short(measured),
+            measured: format_short(measured),
             target,
-            meets_target: Some(good),
+            meets_target: Some(meets_target),
         });
-        self.progress();
+        self.print_last_line();
     }
 
     /// Prints the last line at once, because a bench takes minutes.
-    fn progress(&self) {
+    fn print_last_line(&self) {
         if let Some(line) = self.0.last() {
             eprintln!("  {}: {}", line.what, line.measured);
         }
@@ -104,7 +104,7 @@ impl Table {
 }
 
 /// Formats a value with three digits: measurements on a shared machine are not more precise.
-fn short(value: f64) -> String {
+fn format_short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
@@ -129,8 +129,8 @@ mod tests {
         table.at_least("b", 0.6, 0.59);
         table.at_most("c", 40.0, 41.0);
         table.note("d", "free");
-        assert_eq!(table.below(), 2);
-        assert_eq!(short(0.61), "0.610");
-        assert_eq!(short(12_345.6), "12346");
+        assert_eq!(table.missed_count(), 2);
+        assert_eq!(format_short(0.61), "0.610");
+        assert_eq!(format_short(12_345.6), "12346");
     }
 }

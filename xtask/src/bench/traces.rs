@@ -27,23 +27,24 @@ pub(super) fn measure(binary: &Path, seconds: u64, table: &mut Table) -> Result<
             if let Some(percent) = percent {
                 setup.gateway.stop()?;
                 let gateway = &mut setup.gateway;
-                gateway.environment("TOLLGATE_TRACES__ENDPOINT", collector.clone());
+                gateway.set_environment("TOLLGATE_TRACES__ENDPOINT", collector.clone());
                 let ratio = f64::from(percent) / 100.0;
-                gateway.environment("TOLLGATE_TRACES__SAMPLE_RATIO", ratio.to_string());
+                gateway.set_environment("TOLLGATE_TRACES__SAMPLE_RATIO", ratio.to_string());
                 gateway.start()?;
             }
             setups.push(setup);
         }
-        let targets: Result<Vec<Target>, String> = setups.iter().map(Setup::held).collect();
+        let targets: Result<Vec<Target>, String> =
+            setups.iter().map(Setup::gateway_target_with_hold).collect();
         let targets = targets?;
         let targets: Vec<&Target> = targets.iter().collect();
-        let sums = load::around(&targets, CONNECTIONS, seconds).await?;
+        let sums = load::run_alternating(&targets, CONNECTIONS, seconds).await?;
         for (percent, measured) in PERCENT.iter().zip(&sums) {
             let what = match percent {
                 None => "plain chat, no traces: ".to_owned(),
                 Some(percent) => format!("plain chat, traces of {percent} %: "),
             };
-            measured.note(&what, table);
+            measured.add_to_table(&what, table);
             table.note(
                 format!("{what}CPU beside none"),
                 format!("{:.3}", measured.cpu_us() / sums[0].cpu_us()),

@@ -22,7 +22,7 @@ const CUSTOMERS: usize = 12;
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// The observations during a fault.
-struct Row {
+struct FaultResult {
     name: &'static str,
     /// The time from the injection until the cluster has recovered, and a while after.
     took: Duration,
@@ -42,8 +42,8 @@ struct Load {
 }
 
 impl Load {
-    fn acknowledged(&self) -> u64 {
-        self.observations.acknowledged()
+    fn acknowledged_count(&self) -> u64 {
+        self.observations.acknowledged_count()
     }
 
     fn counts(&self) -> [u64; 2] {
@@ -53,7 +53,7 @@ impl Load {
 }
 
 /// The faults whose name contains `only`; all faults without it.
-pub(super) fn chosen(only: Option<&str>) -> Result<Vec<&'static Fault>, String> {
+pub(super) fn select_faults(only: Option<&str>) -> Result<Vec<&'static Fault>, String> {
     let is_chosen = |fault: &&Fault| only.is_none_or(|only| fault.name.contains(only));
     let chosen: Vec<&Fault> = FAULTS.iter().filter(is_chosen).collect();
     if chosen.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn chosen(only: Option<&str>) -> Result<Vec<&'static Fault>, String> 
     Ok(chosen)
 }
 
-/// Injects the faults, `pause` apart, and checks every promise.
+/// Injects the faults, `pause` apart, and checks everything that the gateways acknowledged.
 pub(super) fn run(
     runtime: &Runtime,
     mut cluster: Cluster,
@@ -90,12 +90,12 @@ pub(super) fn run(
     let load = Load {
         observations: Arc::clone(&observations),
         probes: [
-            Probes::of_chats(runtime.handle(), &address, &probe_key),
-            Probes::of_submissions(runtime.handle(), &address, &probe_key),
+            Probes::start_chats(runtime.handle(), &address, &probe_key),
+            Probes::start_submissions(runtime.handle(), &address, &probe_key),
         ],
     };
     println!("chaos: {} faults, seed {seed}", faults.len());
-    println!("{HEAD}");
+    println!("{TABLE_HEADER}");
     let none = Fault {
         name: "none",
         prepare: |_| Ok(()),
@@ -104,10 +104,10 @@ pub(super) fn run(
         repair: |_| Ok(()),
     };
     for fault in std::iter::once(&none).chain(faults.iter().copied()) {
-        match observe(runtime, &mut cluster, fault, pause, &load) {
-            Ok(Some(row)) => println!("{row}"),
+        match inject_and_observe(runtime, &mut cluster, fault, pause, &load) {
+            Ok(Some(result)) => println!("{result}"),
             Ok(None) => println!("{:<42} skipped: a part is missing", fault.name),
-            Err(e) => observations.violation(format!("{}: {e}", fault.name)),
+            Err(e) => observations.record_violation(format!("{}: {e}", fault.name)),
         }
     }
     observations.stop();
@@ -115,7 +115,8 @@ pub(super) fn run(
     let settled = runtime.block_on(async {
         for customer in customers {
             if let Err(e) = customer.await {
-                observations.violation(format!("a customer of the test itself panicked: {e}"));
+                observations
+                    .record_violation(format!("a customer of the test itself panicked: {e}"));
             }
         }
         final_check(&service, &client, &observations).await
@@ -126,7 +127,7 @@ pub(super) fn run(
     if violations == 0 {
         println!(
             "chaos: {} tasks and chats acknowledged, 0 lost, 0 done twice; the books close",
-            observations.acknowledged()
+            observations.acknowledged_count()
         );
         return Ok(());
     }
@@ -139,9 +140,9 @@ pub(super) fn run(
     ))
 }
 
-const HEAD: &str = "fault                                      took   acknowledged  probes failed  no chat for  no task for  ready after";
+const TABLE_HEADER: &str = "fault                                      took   acknowledged  probes failed  no chat for  no task for  ready after";
 
-impl std::fmt::Display for Row {
+impl std::fmt::Display for FaultResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [chat, task] = self.gaps.map(|gap| gap.as_secs_f64());
         write!(
@@ -160,28 +161,28 @@ impl std::fmt::Display for Row {
 }
 
 /// Injects one fault. `None` if a part that it needs is missing.
-fn observe(
+fn inject_and_observe(
     runtime: &Runtime,
     cluster: &mut Cluster,
     fault: &Fault,
     pause: Duration,
     load: &Load,
-) -> Result<Option<Row>, String> {
+) -> Result<Option<FaultResult>, String> {
     (fault.prepare)(cluster)?;
     let began = Instant::now();
-    let (acknowledged, counts) = (load.acknowledged(), load.counts());
+    let (acknowledged, counts) = (load.acknowledged_count(), load.counts());
     if !(fault.inject)(cluster)? {
         return Ok(None);
     }
     sleep(fault.lasts);
     (fault.repair)(cluster)?;
-    let ready_after = until_ready(runtime, cluster)?;
+    let ready_after = await_ready(runtime, cluster)?;
     sleep(pause);
     let [sent, failed] = load.counts();
-    Ok(Some(Row {
+    Ok(Some(FaultResult {
         name: fault.name,
         took: began.elapsed(),
-        acknowledged: load.acknowledged() - acknowledged,
+        acknowledged: load.acknowledged_count() - acknowledged,
         sent: sent - counts[0],
         failed: failed - counts[1],
         gaps: load
@@ -193,7 +194,7 @@ fn observe(
 }
 
 /// Waits until every node reports readiness. Returns how long that took.
-fn until_ready(runtime: &Runtime, cluster: &Cluster) -> Result<Duration, String> {
+fn await_ready(runtime: &Runtime, cluster: &Cluster) -> Result<Duration, String> {
     let began = Instant::now();
     for address in cluster.addresses() {
         while !runtime.block_on(balancer::is_ready(&address)) {
@@ -209,9 +210,9 @@ fn until_ready(runtime: &Runtime, cluster: &Cluster) -> Result<Duration, String>
 /// A key of a user without limit, whose requests only show whether there are responses.
 fn create_probe_key(cluster: &Cluster) -> Result<String, String> {
     let gateway = cluster.gateway(0);
-    gateway.record(&["user", "create", "probe", "--unlimited"])?;
+    gateway.cli_json(&["user", "create", "probe", "--unlimited"])?;
     // The key has a limit, so that the gateway sends requests to Redis.
-    let key = gateway.record(&["key", "create", "--user", "probe", "--rpm", "100000"])?;
+    let key = gateway.cli_json(&["key", "create", "--user", "probe", "--rpm", "100000"])?;
     let key = key["key"].as_str().map(str::to_owned);
     key.ok_or_else(|| "`key create` printed no key".to_owned())
 }

@@ -33,70 +33,70 @@ pub(super) struct Fault {
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "node-killed",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
         inject: |cluster| cluster.gateway(0).kill().map(|()| true),
         repair: |cluster| cluster.gateway(0).start().map(drop),
     },
     Fault {
         name: "node-restarted",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: Duration::ZERO,
         inject: |cluster| cluster.gateway(1).stop().map(|_| true),
         repair: |cluster| cluster.gateway(1).start().map(drop),
     },
     Fault {
         name: "node-paused-past-its-lease",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: PAST_THE_LEASE,
         inject: |cluster| cluster.gateway(2).pause().map(|()| true),
         repair: |cluster| cluster.gateway(2).resume(),
     },
     Fault {
         name: "node-cut-from-clients",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| set(cluster, 0, |links| Some(&links.clients), Traffic::IsCut),
-        repair: |cluster| heal(cluster, |links| Some(&links.clients)),
+        inject: |cluster| set_traffic(cluster, 0, |links| Some(&links.clients), Traffic::IsCut),
+        repair: |cluster| restore_traffic(cluster, |links| Some(&links.clients)),
     },
     Fault {
         name: "node-stalled-from-clients",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| set(cluster, 1, |links| Some(&links.clients), Traffic::Stalls),
-        repair: |cluster| heal(cluster, |links| Some(&links.clients)),
+        inject: |cluster| set_traffic(cluster, 1, |links| Some(&links.clients), Traffic::Stalls),
+        repair: |cluster| restore_traffic(cluster, |links| Some(&links.clients)),
     },
     Fault {
         name: "node-cut-from-database",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| set(cluster, 2, |links| Some(&links.database), Traffic::IsCut),
-        repair: |cluster| heal(cluster, |links| Some(&links.database)),
+        inject: |cluster| set_traffic(cluster, 2, |links| Some(&links.database), Traffic::IsCut),
+        repair: |cluster| restore_traffic(cluster, |links| Some(&links.database)),
     },
     Fault {
         name: "node-stalled-from-database-past-its-lease",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: PAST_THE_LEASE,
-        inject: |cluster| set(cluster, 0, |links| Some(&links.database), Traffic::Stalls),
-        repair: |cluster| heal(cluster, |links| Some(&links.database)),
+        inject: |cluster| set_traffic(cluster, 0, |links| Some(&links.database), Traffic::Stalls),
+        repair: |cluster| restore_traffic(cluster, |links| Some(&links.database)),
     },
     Fault {
         name: "database-restarted",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: Duration::ZERO,
         inject: |cluster| cluster.database.stop(Shutdown::Fast).map(|()| true),
-        repair: |cluster| cluster.database.start_again(),
+        repair: |cluster| cluster.database.start_server(),
     },
     Fault {
         name: "database-crashed",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
         inject: |cluster| cluster.database.stop(Shutdown::Immediate).map(|()| true),
-        repair: |cluster| cluster.database.start_again(),
+        repair: |cluster| cluster.database.start_server(),
     },
     Fault {
         name: "database-paused",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
         inject: |cluster| cluster.database.signal_all("STOP").map(|()| true),
         repair: |cluster| cluster.database.signal_all("CONT"),
@@ -106,58 +106,58 @@ pub(super) const FAULTS: &[Fault] = &[
         prepare: start_standby,
         lasts: Duration::ZERO,
         inject: fail_over,
-        repair: nothing,
+        repair: do_nothing,
     },
     Fault {
         name: "redis-killed",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| on(cluster.redis.as_mut(), Server::kill),
-        repair: |cluster| on(cluster.redis.as_mut(), Server::start).map(drop),
+        inject: |cluster| apply_to_server(cluster.redis.as_mut(), Server::kill),
+        repair: |cluster| apply_to_server(cluster.redis.as_mut(), Server::start).map(drop),
     },
     Fault {
         name: "redis-paused",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| on(cluster.redis.as_mut(), |redis| redis.pause()),
-        repair: |cluster| on(cluster.redis.as_mut(), |redis| redis.resume()).map(drop),
+        inject: |cluster| apply_to_server(cluster.redis.as_mut(), |redis| redis.pause()),
+        repair: |cluster| apply_to_server(cluster.redis.as_mut(), |redis| redis.resume()).map(drop),
     },
     Fault {
         name: "redis-emptied",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: Duration::ZERO,
-        inject: |cluster| on(cluster.redis.as_mut(), |redis| empty(redis)),
-        repair: nothing,
+        inject: |cluster| apply_to_server(cluster.redis.as_mut(), |redis| flush_redis(redis)),
+        repair: do_nothing,
     },
     Fault {
         name: "node-stalled-from-redis",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| set(cluster, 1, |links| links.redis.as_ref(), Traffic::Stalls),
-        repair: |cluster| heal(cluster, |links| links.redis.as_ref()),
+        inject: |cluster| set_traffic(cluster, 1, |links| links.redis.as_ref(), Traffic::Stalls),
+        repair: |cluster| restore_traffic(cluster, |links| links.redis.as_ref()),
     },
     Fault {
         name: "s3-killed",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| on(cluster.s3.as_mut(), Server::kill),
-        repair: |cluster| on(cluster.s3.as_mut(), Server::start).map(drop),
+        inject: |cluster| apply_to_server(cluster.s3.as_mut(), Server::kill),
+        repair: |cluster| apply_to_server(cluster.s3.as_mut(), Server::start).map(drop),
     },
     Fault {
         name: "node-stalled-from-s3",
-        prepare: nothing,
+        prepare: do_nothing,
         lasts: SHORT,
-        inject: |cluster| set(cluster, 2, |links| links.s3.as_ref(), Traffic::Stalls),
-        repair: |cluster| heal(cluster, |links| links.s3.as_ref()),
+        inject: |cluster| set_traffic(cluster, 2, |links| links.s3.as_ref(), Traffic::Stalls),
+        repair: |cluster| restore_traffic(cluster, |links| links.s3.as_ref()),
     },
 ];
 
-fn nothing(_: &mut Cluster) -> Outcome {
+fn do_nothing(_: &mut Cluster) -> Outcome {
     Ok(())
 }
 
 /// Sets the traffic of a node's link. Returns false if the node has no such link.
-fn set(
+fn set_traffic(
     cluster: &Cluster,
     node: usize,
     link: fn(&Links) -> Option<&Link>,
@@ -165,21 +165,23 @@ fn set(
 ) -> Result<bool, String> {
     let links = &cluster.links[node % cluster.links.len()];
     match link(links) {
-        Some(link) => link.set(traffic).map(|()| true),
+        Some(link) => link.set_traffic(traffic).map(|()| true),
         None => Ok(false),
     }
 }
 
-fn heal(cluster: &Cluster, link: fn(&Links) -> Option<&Link>) -> Outcome {
+/// Lets every link of this kind forward its bytes again.
+fn restore_traffic(cluster: &Cluster, link: fn(&Links) -> Option<&Link>) -> Outcome {
     for links in &cluster.links {
         if let Some(link) = link(links) {
-            link.set(Traffic::Passes)?;
+            link.set_traffic(Traffic::Passes)?;
         }
     }
     Ok(())
 }
 
-fn on(
+/// Applies `act` to a server. Returns false if there is no such server.
+fn apply_to_server(
     server: Option<&mut Server>,
     act: impl FnOnce(&mut Server) -> Outcome,
 ) -> Result<bool, String> {
@@ -202,24 +204,24 @@ fn fail_over(cluster: &mut Cluster) -> Result<bool, String> {
     cluster.database.stop(Shutdown::Immediate)?;
     standby.promote()?;
     for links in &cluster.links {
-        links.database.lead_to(&standby.address())?;
+        links.database.redirect_to(&standby.address())?;
     }
     cluster.database = standby;
     Ok(true)
 }
 
 /// Sends FLUSHALL to Redis.
-fn empty(redis: &Server) -> Outcome {
+fn flush_redis(redis: &Server) -> Outcome {
     let flushed = || -> std::io::Result<[u8; 3]> {
         let mut connection = TcpStream::connect(redis.address())?;
         connection.write_all(b"FLUSHALL\r\n")?;
-        let mut answer = [0; 3];
-        connection.read_exact(&mut answer)?;
-        Ok(answer)
+        let mut reply = [0; 3];
+        connection.read_exact(&mut reply)?;
+        Ok(reply)
     };
     match flushed() {
-        Ok(answer) if &answer == b"+OK" => Ok(()),
-        Ok(answer) => Err(format!("FLUSHALL: {}", String::from_utf8_lossy(&answer))),
+        Ok(reply) if &reply == b"+OK" => Ok(()),
+        Ok(reply) => Err(format!("FLUSHALL: {}", String::from_utf8_lossy(&reply))),
         Err(e) => Err(format!("FLUSHALL: {e}")),
     }
 }

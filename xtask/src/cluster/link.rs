@@ -42,7 +42,7 @@ pub(super) struct Link {
 impl Link {
     /// Opens a link to `target` (host and port) at a free port of `host`, an address of this machine.
     pub(super) fn open(runtime: &Handle, host: &str, target: &str) -> Result<Self, String> {
-        let target = parse(target)?;
+        let target = parse_address(target)?;
         let traffic = Traffic::Passes;
         let (state, watched) = watch::channel(State { target, traffic });
         let listener = runtime.block_on(TcpListener::bind((host, 0)));
@@ -50,7 +50,7 @@ impl Link {
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(pass_on(client, watched.clone()));
+                tokio::spawn(forward_connection(client, watched.clone()));
             }
         });
         Ok(Self {
@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// Sets the cable at whose other end the link's gateway is.
-    pub(super) fn over(mut self, cable: Option<Cable>) -> Self {
+    pub(super) fn with_cable(mut self, cable: Option<Cable>) -> Self {
         self.cable = cable;
         self
     }
@@ -71,10 +71,10 @@ impl Link {
         self.address.to_string()
     }
 
-    pub(super) fn set(&self, traffic: Traffic) -> Outcome {
+    pub(super) fn set_traffic(&self, traffic: Traffic) -> Outcome {
         match (&self.cable, traffic) {
-            (Some(cable), Traffic::Stalls) => return cable.pull(),
-            (Some(cable), Traffic::Passes) => cable.plug()?,
+            (Some(cable), Traffic::Stalls) => return cable.disconnect(),
+            (Some(cable), Traffic::Passes) => cable.reconnect()?,
             _ => {}
         }
         self.state.send_modify(|state| state.traffic = traffic);
@@ -82,20 +82,20 @@ impl Link {
     }
 
     /// Redirects new connections to another target, and closes those to the previous one.
-    pub(super) fn lead_to(&self, target: &str) -> Outcome {
-        let target = parse(target)?;
+    pub(super) fn redirect_to(&self, target: &str) -> Outcome {
+        let target = parse_address(target)?;
         self.state.send_modify(|state| state.target = target);
         Ok(())
     }
 }
 
-fn parse(target: &str) -> Result<SocketAddr, String> {
+fn parse_address(target: &str) -> Result<SocketAddr, String> {
     let parsed = target.parse();
     parsed.map_err(|e| format!("{target} is no address: {e}"))
 }
 
-async fn pass_on(client: TcpStream, mut state: watch::Receiver<State>) {
-    if state.borrow().traffic == Traffic::IsCut || until_passing(&mut state).await.is_none() {
+async fn forward_connection(client: TcpStream, mut state: watch::Receiver<State>) {
+    if state.borrow().traffic == Traffic::IsCut || await_passing(&mut state).await.is_none() {
         return;
     }
     let target = state.borrow().target;
@@ -107,8 +107,8 @@ async fn pass_on(client: TcpStream, mut state: watch::Receiver<State>) {
     let (from_server, to_server) = server.into_split();
     let both = async {
         tokio::join!(
-            copy(from_client, to_server, state.clone()),
-            copy(from_server, to_client, state.clone()),
+            copy_bytes(from_client, to_server, state.clone()),
+            copy_bytes(from_server, to_client, state.clone()),
         )
     };
     let mut watched = state.clone();
@@ -120,7 +120,7 @@ async fn pass_on(client: TcpStream, mut state: watch::Receiver<State>) {
 }
 
 /// Copies until the sender has ended. The other direction may continue.
-async fn copy(
+async fn copy_bytes(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut state: watch::Receiver<State>,
@@ -129,7 +129,7 @@ async fn copy(
     loop {
         let read = from.read(&mut buffer).await;
         // The end of the connection is not forwarded while bytes are not.
-        until_passing(&mut state).await?;
+        await_passing(&mut state).await?;
         match read {
             Ok(count) if count > 0 => to.write_all(&buffer[..count]).await.ok()?,
             _ => return to.shutdown().await.ok(),
@@ -137,7 +137,7 @@ async fn copy(
     }
 }
 
-async fn until_passing(state: &mut watch::Receiver<State>) -> Option<()> {
+async fn await_passing(state: &mut watch::Receiver<State>) -> Option<()> {
     let passes = state.wait_for(|state| state.traffic == Traffic::Passes);
     passes.await.ok().map(drop)
 }
@@ -150,15 +150,15 @@ mod tests {
 
     use super::*;
 
-    /// A server that responds to each byte with another one.
-    async fn echo(answer: u8) -> String {
+    /// Starts a server that responds to each byte with `reply`; returns its address.
+    async fn start_server(reply: u8) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     while stream.read_u8().await.is_ok() {
-                        stream.write_u8(answer).await.unwrap();
+                        stream.write_u8(reply).await.unwrap();
                     }
                 });
             }
@@ -172,27 +172,30 @@ mod tests {
     }
 
     #[test]
-    fn a_link_passes_on_stalls_cuts_and_leads_elsewhere() {
+    fn a_link_forwards_stalls_cuts_and_redirects() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        let (first, second) = (runtime.block_on(echo(1)), runtime.block_on(echo(2)));
+        let (first, second) = (
+            runtime.block_on(start_server(1)),
+            runtime.block_on(start_server(2)),
+        );
         let link = Link::open(runtime.handle(), "127.0.0.1", &first).unwrap();
         runtime.block_on(async {
             let mut connection = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(exchange_byte(&mut connection).await, Some(1));
-            link.set(Traffic::Stalls).unwrap();
+            link.set_traffic(Traffic::Stalls).unwrap();
             let stalled = timeout(Duration::from_millis(100), exchange_byte(&mut connection)).await;
             assert!(stalled.is_err());
             // Bytes sent in the meantime arrive late.
-            link.set(Traffic::Passes).unwrap();
+            link.set_traffic(Traffic::Passes).unwrap();
             assert_eq!(connection.read_u8().await.ok(), Some(1));
-            link.set(Traffic::IsCut).unwrap();
+            link.set_traffic(Traffic::IsCut).unwrap();
             assert_eq!(exchange_byte(&mut connection).await, None);
             let mut rejected = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(exchange_byte(&mut rejected).await, None);
-            link.set(Traffic::Passes).unwrap();
+            link.set_traffic(Traffic::Passes).unwrap();
             let mut before = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(exchange_byte(&mut before).await, Some(1));
-            link.lead_to(&second).unwrap();
+            link.redirect_to(&second).unwrap();
             assert_eq!(exchange_byte(&mut before).await, None);
             let mut after = TcpStream::connect(link.address()).await.unwrap();
             assert_eq!(exchange_byte(&mut after).await, Some(2));

@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// End after so many seconds instead of at Ctrl-C; with --chaos: the pause after each fault [default: 4]
     #[arg(long)]
     seconds: Option<u64>,
-    /// Break one part after the other under load, then check every promise
+    /// Break one part after the other under load, then check everything that was acknowledged
     #[arg(long)]
     chaos: bool,
     /// With --chaos: only faults whose name contains this
@@ -47,8 +47,8 @@ pub(crate) struct Options {
 
 /// Starts everything; prints how to use it, or injects faults.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let faults = chaos::chosen(options.only.as_deref())?;
-    let binary = gateway::binary(options.binary.clone())?;
+    let faults = chaos::select_faults(options.only.as_deref())?;
+    let binary = gateway::build_unless_given(options.binary.clone())?;
     let runtime = Runtime::new().map_err(|e| format!("cannot start: {e}"))?;
     let settings = match options.chaos {
         false => PRICES.to_owned(),
@@ -67,8 +67,8 @@ pub(crate) fn run(options: &Options) -> Outcome {
         let pause = Duration::from_secs(options.seconds.unwrap_or(4));
         return chaos::run(&runtime, cluster, &faults, pause);
     }
-    show(&cluster)?;
-    runtime.block_on(until_stopped(options.seconds))?;
+    print_usage(&cluster)?;
+    runtime.block_on(await_stop(options.seconds))?;
     for at in 0..cluster.gateways.len() {
         cluster.gateway(at).stop()?;
     }
@@ -76,11 +76,11 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 /// Prints how to use the cluster. Its data are deleted when it ends.
-fn show(cluster: &Cluster) -> Outcome {
+fn print_usage(cluster: &Cluster) -> Outcome {
     let url = format!("http://{}", cluster.balancer);
     let gateway = cluster.gateway(0);
-    gateway.record(&["user", "create", "demo", "--balance", "100"])?;
-    let key = gateway.record(&["key", "create", "--user", "demo"])?;
+    gateway.cli_json(&["user", "create", "demo", "--balance", "100"])?;
+    let key = gateway.cli_json(&["key", "create", "--user", "demo"])?;
     let key = key["key"].as_str().unwrap_or_default().to_owned();
     let link = gateway.cli(&["admin", "create", "demo", "--role", "owner"])?;
     drop(gateway);
@@ -108,7 +108,7 @@ fn show(cluster: &Cluster) -> Outcome {
 }
 
 /// Waits for SIGINT or SIGTERM, at most `seconds`.
-async fn until_stopped(seconds: Option<u64>) -> Outcome {
+async fn await_stop(seconds: Option<u64>) -> Outcome {
     let listen = |kind| signal(kind).map_err(|e| format!("cannot wait for signals: {e}"));
     let (mut interrupt, mut terminate) = (
         listen(SignalKind::interrupt())?,

@@ -1,4 +1,4 @@
-//! A network namespace for each gateway, with a virtual cable to each part. A cable that is pulled loses every packet in both directions without
+//! A network namespace for each gateway, with a virtual cable to each part. A disconnected cable loses every packet in both directions without
 //! notice to either side, as between two machines. Needs root and `ip` (Debian's iproute2).
 //!
 //! Addresses are from 198.18.0.0/15, which is reserved for network tests.
@@ -40,12 +40,12 @@ impl Network {
         };
         ip(&format!("-n {} link set lo up", network.namespace))?;
         for at in 0..cables {
-            network.lay_cable(number, at)?;
+            network.add_cable(number, at)?;
         }
         Ok(Some(network))
     }
 
-    fn lay_cable(&mut self, number: usize, at: usize) -> Outcome {
+    fn add_cable(&mut self, number: usize, at: usize) -> Outcome {
         let namespace = &self.namespace;
         let name = |end: char| format!("{namespace}{at:x}{end}");
         let (bridge, port, inside) = (name('b'), name('p'), name('n'));
@@ -100,12 +100,12 @@ impl Drop for Network {
 
 impl Cable {
     /// Drops all packets from now on.
-    pub(super) fn pull(&self) -> Outcome {
+    pub(super) fn disconnect(&self) -> Outcome {
         ip(&format!("link set {} nomaster", self.port))
     }
 
     /// Forwards packets again.
-    pub(super) fn plug(&self) -> Outcome {
+    pub(super) fn reconnect(&self) -> Outcome {
         ip(&format!("link set {} master {}", self.port, self.bridge))
     }
 }

@@ -21,12 +21,12 @@ pub(super) struct Probes {
     sent: AtomicU64,
     failed: AtomicU64,
     /// The times of successful responses.
-    answered: Mutex<Vec<Instant>>,
+    success_times: Mutex<Vec<Instant>>,
 }
 
 impl Probes {
     /// Sends chats through the load balancer at `address` until the runtime ends.
-    pub(super) fn of_chats(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
+    pub(super) fn start_chats(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
         let body = json!({
             "model": "gpt-5",
             "messages": [{ "role": "user", "content": "Tell me of the harbour. [[sandbox:words=5]]" }],
@@ -40,7 +40,7 @@ impl Probes {
     }
 
     /// Submits image tasks.
-    pub(super) fn of_submissions(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
+    pub(super) fn start_submissions(runtime: &Handle, address: &str, key: &str) -> Arc<Self> {
         let body =
             json!({ "model": "gpt-image-1-official", "prompt": "a lighthouse [[sandbox:fail]]" });
         Self::start(
@@ -70,10 +70,10 @@ impl Probes {
     async fn send(&self, key: &str, request: HttpRequest<'_>) {
         self.sent.fetch_add(1, Ordering::Relaxed);
         match timeout(LIMIT, Client::new().send(key, request)).await {
-            Ok(Ok(answer)) if answer.status == 200 => {
-                let answered = self.answered.lock();
-                let mut answered = answered.unwrap_or_else(PoisonError::into_inner);
-                answered.push(Instant::now());
+            Ok(Ok(response)) if response.status == 200 => {
+                let success_times = self.success_times.lock();
+                let mut success_times = success_times.unwrap_or_else(PoisonError::into_inner);
+                success_times.push(Instant::now());
             }
             _ => {
                 self.failed.fetch_add(1, Ordering::Relaxed);
@@ -88,13 +88,15 @@ impl Probes {
 
     /// The longest time between `began` and now without a successful response.
     pub(super) fn longest_gap(&self, began: Instant) -> Duration {
-        let answered = self.answered.lock();
-        let mut answered = answered.unwrap_or_else(PoisonError::into_inner).clone();
-        answered.retain(|at| *at >= began);
-        answered.push(Instant::now());
+        let success_times = self.success_times.lock();
+        let mut success_times = success_times
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        success_times.retain(|at| *at >= began);
+        success_times.push(Instant::now());
         let mut before = began;
         let mut longest = Duration::ZERO;
-        for at in answered {
+        for at in success_times {
             longest = longest.max(at.saturating_duration_since(before));
             before = at;
         }

@@ -30,7 +30,7 @@ pub(crate) struct Server {
 impl Server {
     /// Starts Redis or Valkey, without persistence. `None` if neither is installed.
     pub(crate) fn start_redis() -> Result<Option<Self>, String> {
-        let Some(program) = find(&["redis-server", "valkey-server"]) else {
+        let Some(program) = find_program(&["redis-server", "valkey-server"]) else {
             return Ok(None);
         };
         let port = free_port()?;
@@ -43,7 +43,7 @@ impl Server {
 
     /// Starts SeaweedFS as an S3 server with an empty bucket. `None` if it is not installed.
     pub(crate) fn start_s3() -> Result<Option<Self>, String> {
-        let Some(program) = find(&["weed"]) else {
+        let Some(program) = find_program(&["weed"]) else {
             return Ok(None);
         };
         let port = free_port()?;
@@ -166,7 +166,7 @@ impl Drop for Server {
 }
 
 /// The first of `programs` that is found in `PATH`.
-fn find(programs: &[&str]) -> Option<PathBuf> {
+fn find_program(programs: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let folders: Vec<PathBuf> = env::split_paths(&path).collect();
     let in_folders = |name: &&str| {

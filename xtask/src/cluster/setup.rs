@@ -65,7 +65,7 @@ impl Cluster {
             s3: Server::start_s3()?,
             files: TempDir::within(&target_folder(), "files")?,
         };
-        parts.say_what_is_missing();
+        parts.print_missing_parts();
         let port = if port == 0 { free_port()? } else { port };
         let mut gateways = Vec::new();
         let (mut links, mut networks) = (Vec::new(), Vec::new());
@@ -76,14 +76,14 @@ impl Cluster {
                 Isolation::Namespaces => Network::create(number, CABLES)?,
             };
             if let Some(network) = &network {
-                gateway.move_to(network.namespace(), &network.cable(TO_CLIENTS).gateway);
+                gateway.move_to_namespace(network.namespace(), &network.cable(TO_CLIENTS).gateway);
             }
-            let of_node = parts.connect(runtime, &gateway, network.as_ref())?;
-            gateway.environment("TOLLGATE_PUBLIC_URL", format!("http://127.0.0.1:{port}"));
-            parts.configure(&mut gateway, &of_node);
+            let node_links = parts.open_links(runtime, &gateway, network.as_ref())?;
+            gateway.set_environment("TOLLGATE_PUBLIC_URL", format!("http://127.0.0.1:{port}"));
+            parts.configure(&mut gateway, &node_links);
             gateway.start()?;
             gateways.push(Mutex::new(gateway));
-            links.push(of_node);
+            links.push(node_links);
             networks.extend(network);
         }
         if isolation == Isolation::Namespaces && networks.is_empty() {
@@ -136,7 +136,7 @@ struct Parts {
 }
 
 impl Parts {
-    fn say_what_is_missing(&self) {
+    fn print_missing_parts(&self) {
         if self.redis.is_none() {
             println!(
                 "no Redis: each node admits its share of rate limits (apt-get install redis-server)"
@@ -150,7 +150,7 @@ impl Parts {
     }
 
     /// Opens the links of a gateway: over the cables of its network, if it has its own.
-    fn connect(
+    fn open_links(
         &self,
         runtime: &Handle,
         gateway: &Gateway,
@@ -162,7 +162,7 @@ impl Parts {
             let host = cable
                 .as_ref()
                 .map_or("127.0.0.1", |cable| cable.host.as_str());
-            Link::open(runtime, host, address).map(|link| link.over(cable.clone()))
+            Link::open(runtime, host, address).map(|link| link.with_cable(cable.clone()))
         };
         let link_to_server = |at, server: &Option<Server>| {
             let server = server.as_ref();
@@ -172,7 +172,7 @@ impl Parts {
         };
         let clients = Link::open(runtime, "127.0.0.1", &gateway.address())?;
         Ok(Links {
-            clients: clients.over(cable(TO_CLIENTS)),
+            clients: clients.with_cable(cable(TO_CLIENTS)),
             database: link_to(TO_DATABASE, &self.database.address())?,
             redis: link_to_server(TO_REDIS, &self.redis)?,
             s3: link_to_server(TO_S3, &self.s3)?,
@@ -183,17 +183,17 @@ impl Parts {
     fn configure(&self, gateway: &mut Gateway, links: &Links) {
         let database = links.database.address();
         let url = format!("postgres://tollgate@{database}/postgres");
-        gateway.environment("TOLLGATE_DATABASE__URL", url);
+        gateway.set_environment("TOLLGATE_DATABASE__URL", url);
         if let Some(redis) = &links.redis {
             let url = format!("redis://{}", redis.address());
-            gateway.environment("TOLLGATE_LIMITS__REDIS_URL", url);
+            gateway.set_environment("TOLLGATE_LIMITS__REDIS_URL", url);
         }
         let storage = match &links.s3 {
             Some(s3) => format!("s3://{BUCKET}/cluster?endpoint=http://{}", s3.address()),
             None => format!("file://{}", self.files.path().display()),
         };
-        gateway.environment("TOLLGATE_STORAGE__URL", storage);
-        gateway.environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
-        gateway.environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
+        gateway.set_environment("TOLLGATE_STORAGE__URL", storage);
+        gateway.set_environment("AWS_ACCESS_KEY_ID", S3_KEYS.0);
+        gateway.set_environment("AWS_SECRET_ACCESS_KEY", S3_KEYS.1);
     }
 }

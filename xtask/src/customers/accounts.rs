@@ -30,7 +30,7 @@ pub(crate) struct Account {
     pub(crate) credited: Mutex<Option<i64>>,
 }
 
-/// The gateways from the view of customers.
+/// What the customers use: the gateways, and the accounts on them.
 pub(crate) struct Service {
     /// Host and port of each gateway, or of the load balancer in front of them.
     pub(crate) addresses: Vec<String>,
@@ -53,18 +53,18 @@ pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
         let balance = limits.map(|(balance, _)| i64::from(balance));
         match balance {
             Some(balance) => {
-                node.record(&["user", "create", user, "--balance", &balance.to_string()])?
+                node.cli_json(&["user", "create", user, "--balance", &balance.to_string()])?
             }
-            None => node.record(&["user", "create", user, "--unlimited"])?,
+            None => node.cli_json(&["user", "create", user, "--unlimited"])?,
         };
-        let free = node.record(&["key", "create", "--user", user, "--name", "free"])?;
-        let mut keys = vec![key(&free)?];
+        let free = node.cli_json(&["key", "create", "--user", user, "--name", "free"])?;
+        let mut keys = vec![parse_key(&free)?];
         if let Some((_, quota)) = limits {
             let quota = quota.to_string();
             let tied = [
                 "key", "create", "--user", user, "--name", "tied", "--quota", &quota,
             ];
-            keys.push(key(&node.record(&tied)?)?);
+            keys.push(parse_key(&node.cli_json(&tied)?)?);
         }
         accounts.push(Account {
             user,
@@ -77,7 +77,7 @@ pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
     Ok(accounts)
 }
 
-fn key(record: &Value) -> Result<String, String> {
+fn parse_key(record: &Value) -> Result<String, String> {
     let key = record["key"].as_str();
     key.map(str::to_owned)
         .ok_or_else(|| format!("`key create` printed no key: {record}"))

@@ -1,4 +1,5 @@
-//! A simulated client: submits image tasks, polls and cancels them, uploads images, chats; it retries requests whose connection broke.
+//! [`Customer`]: a simulated client. It submits image tasks, polls and cancels them, uploads images and sends chats; it retries requests whose
+//! connection broke.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +10,10 @@ use tokio::time::sleep;
 
 use super::accounts::Service;
 use super::chats;
-use super::observations::{Observations, Promise, count};
-use super::record_check::{Cancel, End, check_image_file, check_record, end};
+use super::observations::{AcknowledgedTask, Observations, increment};
+use super::record_check::{
+    Cancellation, TaskOutcome, check_image_file, check_record, task_outcome,
+};
 use super::submission::Submission;
 use crate::http::{Client, HttpRequest, HttpResponse};
 use crate::rng::Rng;
@@ -21,7 +24,7 @@ const MAX_UNFINISHED: usize = 5;
 const RETRY_FOR: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A customer with an account and a key.
+/// A simulated client that uses the keys of one account.
 pub(crate) struct Customer {
     number: usize,
     submissions: usize,
@@ -32,7 +35,9 @@ pub(crate) struct Customer {
     client: Client,
     observations: Arc<Observations>,
     bad_provider: bool,
-    open: Vec<String>,
+    /// The ids of acknowledged tasks that have not been observed as ended.
+    unfinished: Vec<String>,
+    /// The links of uploaded images.
     uploads: Vec<String>,
 }
 
@@ -59,21 +64,21 @@ impl Customer {
             client,
             observations,
             bad_provider: service.bad_provider,
-            open: Vec::new(),
+            unfinished: Vec::new(),
             uploads: Vec::new(),
         }
     }
 
     /// Sends random requests until the observations are stopped.
     pub(crate) async fn run(mut self) {
-        while self.observations.go_on() {
+        while self.observations.is_running() {
             match self.rng.below(16) {
-                0 => self.upload().await,
-                1..=6 if self.open.len() < MAX_UNFINISHED => self.submit_one().await,
-                7 if self.rng.one_in(6) => self.cancel().await,
+                0 => self.upload_image().await,
+                1..=6 if self.unfinished.len() < MAX_UNFINISHED => self.submit_one().await,
+                7 if self.rng.one_in(6) => self.cancel_task().await,
                 8 => self.check_balance().await,
-                9..=12 => self.chat().await,
-                _ => self.poll().await,
+                9..=12 => self.send_chat().await,
+                _ => self.poll_task().await,
             }
             // Leaves the gateway processor time for images.
             sleep(Duration::from_millis(self.rng.below(30))).await;
@@ -86,33 +91,33 @@ impl Customer {
         let submission = Submission::random(&mut self.rng, &name, &self.uploads, self.bad_provider);
         let key = self.rng.pick(&self.keys).clone();
         let twice = submission.idempotency_key.is_some() && self.rng.one_in(8);
-        let (here, there) = (
+        let (first_url, second_url) = (
             self.url("/v1/images/generations"),
             self.url("/v1/images/generations"),
         );
         let receipt = if twice {
             let both = tokio::join!(
-                self.submit(&key, &here, &submission),
-                self.submit(&key, &there, &submission)
+                self.submit(&key, &first_url, &submission),
+                self.submit(&key, &second_url, &submission)
             );
-            self.compare(both)
+            self.compare_receipts(both)
         } else {
-            self.submit(&key, &here, &submission).await
+            self.submit(&key, &first_url, &submission).await
         };
         let Some((id, receipt)) = receipt else { return };
-        let promise = Promise {
+        let task = AcknowledgedTask {
             account: self.account,
             key: key.clone(),
             submission: submission.clone(),
-            cancel: Cancel::No,
-            seen: None,
+            cancellation: Cancellation::NotRequested,
+            final_record: None,
         };
-        self.observations.promised(&id, promise);
-        self.open.push(id.clone());
+        self.observations.record_acknowledged(&id, task);
+        self.unfinished.push(id.clone());
         if submission.idempotency_key.is_some() && self.rng.one_in(6) {
             let url = self.url("/v1/images/generations");
             let again = self.submit(&key, &url, &submission).await;
-            self.compare((Some((id, receipt)), again));
+            self.compare_receipts((Some((id, receipt)), again));
             self.reuse_idempotency_key(&key, &submission).await;
         }
     }
@@ -121,24 +126,25 @@ impl Customer {
     async fn submit(&self, key: &str, url: &str, submission: &Submission) -> Option<Receipt> {
         let began = Instant::now();
         while began.elapsed() < RETRY_FOR {
-            count(&self.observations.counts.submissions);
+            increment(&self.observations.counts.submissions);
             let mut request = HttpRequest::json(url, &submission.body);
             if let Some(idempotency_key) = &submission.idempotency_key {
                 request = request.header("idempotency-key", idempotency_key);
             }
-            let answer = self.client.send(key, request).await;
-            match answer {
-                Err(_) => count(&self.observations.counts.cut_off),
-                Ok(answer) => match answer.status.as_u16() {
-                    200 => return self.acknowledged(&answer),
+            let response = self.client.send(key, request).await;
+            match response {
+                Err(_) => increment(&self.observations.counts.cut_off),
+                Ok(response) => match response.status.as_u16() {
+                    200 => return self.parse_receipt(&response),
                     402 => {
-                        count(&self.observations.counts.rejected);
+                        increment(&self.observations.counts.rejected);
                         return None;
                     }
-                    429 | 502 | 503 => count(&self.observations.counts.shed),
+                    429 | 502 | 503 => increment(&self.observations.counts.shed),
                     _ => {
-                        let what = format!("submission {}: {}", submission.body, answer.describe());
-                        self.observations.violation(what);
+                        let what =
+                            format!("submission {}: {}", submission.body, response.describe());
+                        self.observations.record_violation(what);
                         return None;
                     }
                 },
@@ -146,29 +152,30 @@ impl Customer {
             submission.idempotency_key.as_ref()?;
             sleep(PAUSE).await;
         }
-        let what = format!("a submission got no answer within {RETRY_FOR:?}");
-        self.observations.violation(what);
+        let what = format!("a submission got no response within {RETRY_FOR:?}");
+        self.observations.record_violation(what);
         None
     }
 
-    fn acknowledged(&self, answer: &HttpResponse) -> Option<Receipt> {
-        let id = answer.json()["data"][0]["task_id"]
+    /// The receipt in the response to a submission.
+    fn parse_receipt(&self, response: &HttpResponse) -> Option<Receipt> {
+        let id = response.json()["data"][0]["task_id"]
             .as_str()
             .map(str::to_owned);
         if id.is_none() {
-            let what = format!("a receipt without a task id: {}", answer.describe());
-            self.observations.violation(what);
+            let what = format!("a receipt without a task id: {}", response.describe());
+            self.observations.record_violation(what);
         }
-        Some((id?, answer.body.clone()))
+        Some((id?, response.body.clone()))
     }
 
     /// Checks that two responses to one idempotency key are the same receipt, byte for byte.
-    fn compare(&self, receipts: (Option<Receipt>, Option<Receipt>)) -> Option<Receipt> {
+    fn compare_receipts(&self, receipts: (Option<Receipt>, Option<Receipt>)) -> Option<Receipt> {
         if let (Some(first), Some(second)) = &receipts {
-            count(&self.observations.counts.repeated);
+            increment(&self.observations.counts.repeated);
             if first != second {
                 let what = format!("one idempotency key, two receipts: {first:?} and {second:?}");
-                self.observations.violation(what);
+                self.observations.record_violation(what);
             }
         }
         receipts.0.or(receipts.1)
@@ -183,89 +190,104 @@ impl Customer {
         body["prompt"] = json!("something else");
         let url = format!("http://{}/v1/images/generations", self.addresses[0]);
         let request = HttpRequest::json(url, &body).header("idempotency-key", idempotency_key);
-        if let Ok(answer) = self.client.send(key, request).await
-            && !matches!(answer.status.as_u16(), 409 | 429 | 502 | 503)
+        if let Ok(response) = self.client.send(key, request).await
+            && !matches!(response.status.as_u16(), 409 | 429 | 502 | 503)
         {
             let what = format!(
                 "an idempotency key with another body: {}",
-                answer.describe()
+                response.describe()
             );
-            self.observations.violation(what);
+            self.observations.record_violation(what);
         }
     }
 
-    /// Polls one of the open tasks; if it has ended, checks the record and the images.
-    async fn poll(&mut self) {
-        if self.open.is_empty() {
+    /// Polls one of the unfinished tasks; if it has ended, checks the record and the images.
+    async fn poll_task(&mut self) {
+        if self.unfinished.is_empty() {
             sleep(PAUSE).await;
             return;
         }
-        let id = self.rng.pick(&self.open).clone();
-        let Some(promise) = self.observations.promise(&id) else {
+        let id = self.rng.pick(&self.unfinished).clone();
+        let Some(task) = self.observations.acknowledged_task(&id) else {
             return;
         };
-        count(&self.observations.counts.polls);
+        increment(&self.observations.counts.polls);
         let url = self.url(&format!("/v1/tasks/{id}"));
-        let Ok(answer) = self.client.send(&promise.key, HttpRequest::get(url)).await else {
+        let Ok(response) = self.client.send(&task.key, HttpRequest::get(url)).await else {
             sleep(PAUSE).await;
             return;
         };
-        let record = answer.json()["data"].take();
-        match (answer.status.as_u16(), end(&record)) {
+        let record = response.json()["data"].take();
+        match (response.status.as_u16(), task_outcome(&record)) {
             (200, None) => sleep(PAUSE).await,
-            (200, Some(end)) => {
-                self.open.retain(|open| *open != id);
-                self.ended(&id, &promise, &record, end).await;
+            (200, Some(outcome)) => {
+                self.unfinished.retain(|unfinished| *unfinished != id);
+                self.check_ended_task(&id, &task, &record, outcome).await;
             }
-            (429 | 502 | 503, _) => count(&self.observations.counts.shed),
+            (429 | 502 | 503, _) => increment(&self.observations.counts.shed),
             _ => {
-                self.open.retain(|open| *open != id);
-                let what = format!("acknowledged task {id}: {}", answer.describe());
-                self.observations.violation(what);
+                self.unfinished.retain(|unfinished| *unfinished != id);
+                let what = format!("acknowledged task {id}: {}", response.describe());
+                self.observations.record_violation(what);
             }
         }
     }
 
-    async fn ended(&mut self, id: &str, promise: &Promise, record: &Value, end: End) {
-        self.observations.seen(id, record);
-        if let Some(mismatch) = check_record(&promise.submission, promise.cancel, record) {
-            self.observations.violation(format!("task {id} {mismatch}"));
+    /// Checks the final record of a task, and half of its images.
+    async fn check_ended_task(
+        &mut self,
+        id: &str,
+        task: &AcknowledgedTask,
+        record: &Value,
+        outcome: TaskOutcome,
+    ) {
+        self.observations.record_final(id, record);
+        if let Some(mismatch) = check_record(&task.submission, task.cancellation, record) {
+            self.observations
+                .record_violation(format!("task {id} {mismatch}"));
         }
-        let End::Completed(links) = end else { return };
+        let TaskOutcome::Completed(links) = outcome else {
+            return;
+        };
         let links: Vec<String> = links
             .iter()
             .filter(|_| self.rng.one_in(2))
             .cloned()
             .collect();
         for link in links {
-            let url = self.url(path(&link));
-            check_image(&self.client, &self.observations, &url, &promise.submission).await;
+            let url = self.url(link_path(&link));
+            check_image(&self.client, &self.observations, &url, &task.submission).await;
         }
     }
 
-    async fn cancel(&mut self) {
-        if self.open.is_empty() {
+    async fn cancel_task(&mut self) {
+        if self.unfinished.is_empty() {
             return;
         }
-        let id = self.rng.pick(&self.open).clone();
-        let Some(promise) = self.observations.promise(&id) else {
+        let id = self.rng.pick(&self.unfinished).clone();
+        let Some(task) = self.observations.acknowledged_task(&id) else {
             return;
         };
         // Recorded before the request is sent, so that a concurrent poll knows of the cancellation.
-        self.observations.cancelled(&id, Cancel::AnswerLost);
+        self.observations
+            .record_cancellation(&id, Cancellation::ResponseLost);
         let url = self.url(&format!("/v1/tasks/{id}/cancel"));
         let request = HttpRequest::post(url, "application/json", "{}");
-        let Ok(answer) = self.client.send(&promise.key, request).await else {
+        let Ok(response) = self.client.send(&task.key, request).await else {
             return;
         };
-        match answer.status.as_u16() {
-            200 => self.observations.cancelled(&id, Cancel::Confirmed),
+        match response.status.as_u16() {
+            200 => self
+                .observations
+                .record_cancellation(&id, Cancellation::Confirmed),
             // The task had already ended, or an earlier cancellation succeeded whose response was lost.
-            409 => self.observations.cancelled(&id, promise.cancel),
-            429 | 502 | 503 => count(&self.observations.counts.shed),
+            409 => self
+                .observations
+                .record_cancellation(&id, task.cancellation),
+            429 | 502 | 503 => increment(&self.observations.counts.shed),
             _ => self
                 .observations
-                .violation(format!("cancelling {id}: {}", answer.describe())),
+                .record_violation(format!("cancelling {id}: {}", response.describe())),
         }
     }
 
@@ -274,25 +296,25 @@ impl Customer {
         let key = self.rng.pick(&self.keys).clone();
         let path = *self.rng.pick(&["/v1/user/balance", "/balance"]);
         let request = HttpRequest::get(self.url(path));
-        let Ok(answer) = self.client.send(&key, request).await else {
+        let Ok(response) = self.client.send(&key, request).await else {
             sleep(PAUSE).await;
             return;
         };
-        let balance = answer.json();
+        let balance = response.json();
         let overdrawn = balance["remain_balance"]
             .as_f64()
             .is_none_or(|left| left < 0.0);
-        if answer.status == 200 && overdrawn && balance["unlimited_quota"] != true {
+        if response.status == 200 && overdrawn && balance["unlimited_quota"] != true {
             let what = format!("{path} of customer {}: {balance}", self.number);
-            self.observations.violation(what);
+            self.observations.record_violation(what);
         }
     }
 
-    async fn chat(&mut self) {
+    async fn send_chat(&mut self) {
         let key = self.rng.pick(&self.keys).clone();
         let address = self.rng.pick(&self.addresses).clone();
         let (client, observations) = (&self.client, &self.observations);
-        chats::chat(
+        chats::send_chat(
             &mut self.rng,
             client,
             observations,
@@ -303,30 +325,30 @@ impl Customer {
         .await;
     }
 
-    async fn upload(&mut self) {
-        let image = image(&mut self.rng);
-        let body = form(&image);
+    async fn upload_image(&mut self) {
+        let image = random_png(&mut self.rng);
+        let body = multipart_form(&image);
         let key = self.keys[0].clone();
         let url = self.url("/v1/uploads/images");
         let content_type = format!("multipart/form-data; boundary={BOUNDARY}");
         let request = HttpRequest::post(url, &content_type, body);
-        let Ok(answer) = self.client.send(&key, request).await else {
+        let Ok(response) = self.client.send(&key, request).await else {
             return;
         };
-        let record = answer.json();
-        match (answer.status.as_u16(), record["url"].as_str()) {
+        let record = response.json();
+        match (response.status.as_u16(), record["url"].as_str()) {
             (200, Some(link)) if record["bytes"] == image.len() => {
-                self.observations.uploaded(link, image);
+                self.observations.record_upload(link, image);
                 self.uploads.push(link.to_owned());
             }
-            (429 | 502 | 503, _) => count(&self.observations.counts.shed),
+            (429 | 502 | 503, _) => increment(&self.observations.counts.shed),
             // The storage is full for a moment.
-            (500, _) if answer.headers.contains_key("retry-after") => {
-                count(&self.observations.counts.shed);
+            (500, _) if response.headers.contains_key("retry-after") => {
+                increment(&self.observations.counts.shed);
             }
             _ => {
-                let what = format!("upload of {} bytes: {}", image.len(), answer.describe());
-                self.observations.violation(what);
+                let what = format!("upload of {} bytes: {}", image.len(), response.describe());
+                self.observations.record_violation(what);
             }
         }
     }
@@ -337,7 +359,7 @@ impl Customer {
 }
 
 /// The path of a link, whose host may be another node.
-pub(super) fn path(link: &str) -> &str {
+pub(super) fn link_path(link: &str) -> &str {
     let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
     rest.find('/').map_or("/", |at| &rest[at..])
 }
@@ -346,13 +368,13 @@ pub(super) fn path(link: &str) -> &str {
 pub(super) async fn download(client: &Client, url: &str) -> Result<HttpResponse, String> {
     let began = Instant::now();
     loop {
-        let answer = client.send("", HttpRequest::get(url)).await;
-        let lost = match &answer {
+        let response = client.send("", HttpRequest::get(url)).await;
+        let should_retry = match &response {
             Err(_) => true,
-            Ok(answer) => matches!(answer.status.as_u16(), 429 | 502 | 503),
+            Ok(response) => matches!(response.status.as_u16(), 429 | 502 | 503),
         };
-        if !lost || began.elapsed() > RETRY_FOR {
-            return answer;
+        if !should_retry || began.elapsed() > RETRY_FOR {
+            return response;
         }
         sleep(PAUSE).await;
     }
@@ -366,19 +388,19 @@ pub(super) async fn check_image(
     submission: &Submission,
 ) {
     let mismatch = match download(client, url).await {
-        Ok(answer) => check_image_file(submission, &answer),
+        Ok(response) => check_image_file(submission, &response),
         Err(e) => Some(e),
     };
-    count(&observations.counts.downloads);
+    increment(&observations.counts.downloads);
     if let Some(mismatch) = mismatch {
-        observations.violation(format!("image {url} {mismatch}"));
+        observations.record_violation(format!("image {url} {mismatch}"));
     }
 }
 
 const BOUNDARY: &str = "tollgate-customer-boundary";
 
 /// A small random PNG.
-fn image(rng: &mut Rng) -> Bytes {
+fn random_png(rng: &mut Rng) -> Bytes {
     let side = 64 + u32::try_from(rng.below(200)).unwrap_or(0);
     let salt = rng.number();
     let pixel = |x: u32, y: u32| {
@@ -394,7 +416,7 @@ fn image(rng: &mut Rng) -> Bytes {
 }
 
 /// A multipart form with one file.
-fn form(file: &[u8]) -> Bytes {
+fn multipart_form(file: &[u8]) -> Bytes {
     let head = format!(
         "--{BOUNDARY}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"drawn.png\"\r\ncontent-type: image/png\r\n\r\n"
     );

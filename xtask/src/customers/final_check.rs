@@ -1,4 +1,4 @@
-//! After the load: compares every promise with what the gateway reports now.
+//! After the load: compares everything that the gateways acknowledged with what they report now.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -10,9 +10,9 @@ use tokio::time::sleep;
 
 use super::accounts::{Account, Service};
 use super::chat_costs::ChatCosts;
-use super::customer::{check_image, download, path};
-use super::observations::{Observations, count};
-use super::record_check::{End, check_record, end, nanos};
+use super::customer::{check_image, download, link_path};
+use super::observations::{Observations, increment};
+use super::record_check::{TaskOutcome, billionths, check_record, task_outcome};
 use crate::gateway::Gateway;
 use crate::http::{Client, HttpRequest};
 
@@ -30,37 +30,37 @@ pub(crate) async fn check(
     observations: &Observations,
 ) -> Duration {
     let began = Instant::now();
-    let records = match settled(service, client).await {
+    let records = match await_final_records(service, client).await {
         Ok(records) => records,
         Err(e) => {
-            observations.violation(e);
+            observations.record_violation(e);
             return began.elapsed();
         }
     };
     let waited = began.elapsed();
-    check_promises(service, client, observations, &records).await;
+    check_acknowledged_tasks(service, client, observations, &records).await;
     check_uploads(service, client, observations).await;
     for (at, (account, records)) in service.accounts.iter().zip(&records).enumerate() {
-        let chats = observations.chats_of(at);
+        let chats = observations.chat_costs(at);
         if let Err(mismatch) = check_money(service, client, account, records, chats).await {
-            observations.violation(format!("user {}: {mismatch}", account.user));
+            observations.record_violation(format!("user {}: {mismatch}", account.user));
         }
     }
     waited
 }
 
 /// The records of all users' tasks, after all tasks are final.
-async fn settled(service: &Service, client: &Client) -> Result<Vec<Records>, String> {
+async fn await_final_records(service: &Service, client: &Client) -> Result<Vec<Records>, String> {
     let began = Instant::now();
     loop {
         let mut all = Vec::new();
         for account in &service.accounts {
-            all.push(list(&service.addresses[0], client, &account.keys[0]).await?);
+            all.push(list_tasks(&service.addresses[0], client, &account.keys[0]).await?);
         }
         let open = all
             .iter()
             .flat_map(HashMap::values)
-            .find(|r| end(r).is_none());
+            .find(|r| task_outcome(r).is_none());
         match open {
             None => return Ok(all),
             Some(open) if began.elapsed() > SETTLE_LIMIT => {
@@ -74,15 +74,15 @@ async fn settled(service: &Service, client: &Client) -> Result<Vec<Records>, Str
 }
 
 /// Every task of a key's user, read page by page.
-async fn list(address: &str, client: &Client, key: &str) -> Result<Records, String> {
+async fn list_tasks(address: &str, client: &Client, key: &str) -> Result<Records, String> {
     let mut records = Records::new();
     let mut cursor = String::new();
     loop {
         let url = format!("http://{address}/v1/tasks?limit=100{cursor}");
-        let answer = client.send(key, HttpRequest::get(url)).await?;
-        let mut page = answer.json();
+        let response = client.send(key, HttpRequest::get(url)).await?;
+        let mut page = response.json();
         let Some(tasks) = page["data"].as_array_mut() else {
-            return Err(format!("GET /v1/tasks: {}", answer.describe()));
+            return Err(format!("GET /v1/tasks: {}", response.describe()));
         };
         for task in tasks {
             let id = task["id"].as_str().unwrap_or_default().to_owned();
@@ -97,70 +97,73 @@ async fn list(address: &str, client: &Client, key: &str) -> Result<Records, Stri
     }
 }
 
-async fn check_promises(
+async fn check_acknowledged_tasks(
     service: &Service,
     client: &Client,
     observations: &Observations,
     records: &[Records],
 ) {
-    for (id, promise) in observations.promises() {
-        let Some(listed) = records[promise.account].get(&id) else {
-            observations.violation(format!("acknowledged task {id} is not listed"));
+    for (id, task) in observations.acknowledged_tasks() {
+        let Some(listed) = records[task.account].get(&id) else {
+            observations.record_violation(format!("acknowledged task {id} is not listed"));
             continue;
         };
         let url = format!("http://{}/v1/tasks/{id}", service.addresses[0]);
-        let record = match client.send(&promise.key, HttpRequest::get(url)).await {
-            Ok(answer) if answer.status == 200 => answer.json()["data"].take(),
-            Ok(answer) => {
-                observations.violation(format!("acknowledged task {id}: {}", answer.describe()));
+        let record = match client.send(&task.key, HttpRequest::get(url)).await {
+            Ok(response) if response.status == 200 => response.json()["data"].take(),
+            Ok(response) => {
+                observations
+                    .record_violation(format!("acknowledged task {id}: {}", response.describe()));
                 continue;
             }
             Err(e) => {
-                observations.violation(format!("acknowledged task {id}: {e}"));
+                observations.record_violation(format!("acknowledged task {id}: {e}"));
                 continue;
             }
         };
-        if let Some(mismatch) = check_record(&promise.submission, promise.cancel, &record) {
-            observations.violation(format!("task {id} {mismatch}"));
+        if let Some(mismatch) = check_record(&task.submission, task.cancellation, &record) {
+            observations.record_violation(format!("task {id} {mismatch}"));
         }
         if record["cost"] != listed["cost"] || record["status"] != listed["status"] {
-            observations.violation(format!("task {id} is listed as {listed} and is {record}"));
+            observations
+                .record_violation(format!("task {id} is listed as {listed} and is {record}"));
         }
         if let Some(before) = observations
-            .seen(&id, &record)
+            .record_final(&id, &record)
             .filter(|before| *before != record)
         {
-            observations.violation(format!("task {id} was final as {before} and is {record}"));
+            observations
+                .record_violation(format!("task {id} was final as {before} and is {record}"));
         }
-        match end(&record) {
-            Some(End::Completed(links)) => {
-                count(&observations.counts.completed);
+        match task_outcome(&record) {
+            Some(TaskOutcome::Completed(links)) => {
+                increment(&observations.counts.completed);
                 for link in links {
-                    let url = format!("http://{}{}", service.addresses[0], path(&link));
-                    check_image(client, observations, &url, &promise.submission).await;
+                    let url = format!("http://{}{}", service.addresses[0], link_path(&link));
+                    check_image(client, observations, &url, &task.submission).await;
                 }
             }
-            Some(End::Failed) => count(&observations.counts.failed),
-            Some(End::Cancelled) => count(&observations.counts.cancelled),
-            None => observations.violation(format!("task {id} is not final: {record}")),
+            Some(TaskOutcome::Failed) => increment(&observations.counts.failed),
+            Some(TaskOutcome::Cancelled) => increment(&observations.counts.cancelled),
+            None => observations.record_violation(format!("task {id} is not final: {record}")),
         }
     }
 }
 
 async fn check_uploads(service: &Service, client: &Client, observations: &Observations) {
     for (link, bytes) in observations.uploads() {
-        let url = format!("http://{}{}", service.addresses[0], path(&link));
+        let url = format!("http://{}{}", service.addresses[0], link_path(&link));
         match download(client, &url).await {
-            Ok(answer) if answer.status == 200 && answer.body == bytes => {}
-            Ok(answer) => {
-                let (status, got) = (answer.status, answer.body.len());
+            Ok(response) if response.status == 200 && response.body == bytes => {}
+            Ok(response) => {
+                let (status, got) = (response.status, response.body.len());
                 let what = format!(
                     "upload {link} of {} bytes: {status}, {got} bytes",
                     bytes.len()
                 );
-                observations.violation(what);
+                observations.record_violation(what);
             }
-            Err(e) => observations.violation(format!("upload {link}: {e}")),
+            Err(e) => observations.record_violation(format!("upload {link}: {e}")),
         }
     }
 }
@@ -175,20 +178,20 @@ async fn check_money(
 ) -> Result<(), String> {
     let balance = |key, path: &'static str| async move {
         let url = format!("http://{}{path}", service.addresses[0]);
-        let answer = client.send(key, HttpRequest::get(url)).await?;
-        let balance = answer.json();
-        let used = nanos(&balance["used_balance"]);
-        match (nanos(&balance["remain_balance"]), used) {
+        let response = client.send(key, HttpRequest::get(url)).await?;
+        let balance = response.json();
+        let used = billionths(&balance["used_balance"]);
+        match (billionths(&balance["remain_balance"]), used) {
             (Some(remain), Some(used)) => Ok((remain, used)),
-            _ => Err(format!("{path}: {}", answer.describe())),
+            _ => Err(format!("{path}: {}", response.describe())),
         }
     };
     let (remain, used) = balance(&account.keys[0], "/v1/user/balance").await?;
-    let costs = records.values().map(|record| nanos(&record["cost"]));
+    let costs = records.values().map(|record| billionths(&record["cost"]));
     let cost: i64 = costs
         .sum::<Option<i64>>()
         .ok_or("a record without a cost")?;
-    if !chats.allows(used, cost) {
+    if !chats.is_possible(used, cost) {
         return Err(format!(
             "its tasks cost {cost}, its chats {chats:?}, and it used {used}"
         ));
@@ -217,23 +220,22 @@ async fn check_money(
 pub(crate) fn audit_and_stop(nodes: &[Mutex<Gateway>], observations: &Observations) {
     let node = |at: usize| nodes[at].lock().unwrap_or_else(PoisonError::into_inner);
     let audit = |when: &str| {
-        count(&observations.counts.audits);
+        increment(&observations.counts.audits);
         if let Err(e) = node(0).cli(&["audit"]) {
-            observations.violation(format!("`audit` {when}: {e}"));
+            observations.record_violation(format!("`audit` {when}: {e}"));
         }
     };
     audit("at the end, beside the gateway");
     for at in 0..nodes.len() {
         match node(at).stop() {
             Ok(status) if status.success() => {}
-            Ok(status) => {
-                observations.violation(format!("after SIGTERM the gateway ended with {status}"))
-            }
-            Err(e) => observations.violation(e),
+            Ok(status) => observations
+                .record_violation(format!("after SIGTERM the gateway ended with {status}")),
+            Err(e) => observations.record_violation(e),
         }
     }
     audit("after the end");
     if observations.counts.completed.load(Ordering::Relaxed) == 0 {
-        observations.violation("nothing was completed: the run has shown nothing");
+        observations.record_violation("nothing was completed: the run has shown nothing");
     }
 }

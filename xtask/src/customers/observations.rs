@@ -10,22 +10,22 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::chat_costs::ChatCosts;
-use super::record_check::Cancel;
+use super::record_check::Cancellation;
 use super::submission::Submission;
 
-/// The maximum number of printed violations with the same beginning, and the length of that beginning.
-const ALIKE: usize = 4;
-const BEGINNING: usize = 8;
+/// The maximum number of printed violations with the same prefix, and the length of that prefix.
+const MAX_SIMILAR: usize = 4;
+const PREFIX_LENGTH: usize = 8;
 
 /// An acknowledged task.
 #[derive(Clone)]
-pub(super) struct Promise {
+pub(super) struct AcknowledgedTask {
     pub(super) account: usize,
     pub(super) key: String,
     pub(super) submission: Submission,
-    pub(super) cancel: Cancel,
+    pub(super) cancellation: Cancellation,
     /// The record that was observed when the task had ended; it never changes again.
-    pub(super) seen: Option<Value>,
+    pub(super) final_record: Option<Value>,
 }
 
 /// Counters.
@@ -57,7 +57,7 @@ pub(crate) struct Counts {
 }
 
 /// Increments a counter.
-pub(crate) fn count(counter: &AtomicU64) {
+pub(crate) fn increment(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
@@ -65,15 +65,15 @@ pub(crate) fn count(counter: &AtomicU64) {
 #[derive(Default)]
 pub(crate) struct Observations {
     pub(crate) counts: Counts,
-    promises: Mutex<HashMap<String, Promise>>,
+    acknowledged_tasks: Mutex<HashMap<String, AcknowledgedTask>>,
     uploads: Mutex<Vec<(String, Bytes)>>,
-    chats: Mutex<HashMap<usize, ChatCosts>>,
+    chat_costs: Mutex<HashMap<usize, ChatCosts>>,
     restarts: Mutex<Vec<Duration>>,
     violations: Mutex<Vec<String>>,
     stopped: AtomicBool,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -83,24 +83,24 @@ impl Observations {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn go_on(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         !self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Records that something is not as promised.
-    pub(crate) fn violation(&self, what: impl Into<String>) {
-        locked(&self.violations).push(what.into());
+    /// Records a mismatch between what the gateways acknowledged and what they report.
+    pub(crate) fn record_violation(&self, what: impl Into<String>) {
+        lock(&self.violations).push(what.into());
     }
 
-    /// Prints the violations, but only a few that are alike. Returns the number of violations.
+    /// Prints the violations, but only a few with the same prefix. Returns the number of violations.
     pub(crate) fn print_violations(&self) -> usize {
-        let violations = locked(&self.violations);
+        let violations = lock(&self.violations);
         let mut printed: HashMap<&str, usize> = HashMap::new();
         for violation in violations.iter() {
-            let beginning = violation.get(..BEGINNING).unwrap_or(violation);
-            let alike = printed.entry(beginning).or_default();
-            *alike += 1;
-            if *alike <= ALIKE {
+            let prefix = violation.get(..PREFIX_LENGTH).unwrap_or(violation);
+            let similar = printed.entry(prefix).or_default();
+            *similar += 1;
+            if *similar <= MAX_SIMILAR {
                 println!("VIOLATION: {violation}");
             }
         }
@@ -108,79 +108,79 @@ impl Observations {
     }
 
     /// Records an acknowledged task.
-    pub(super) fn promised(&self, id: &str, promise: Promise) {
-        let mut promises = locked(&self.promises);
-        promises.entry(id.to_owned()).or_insert(promise);
+    pub(super) fn record_acknowledged(&self, id: &str, task: AcknowledgedTask) {
+        let mut tasks = lock(&self.acknowledged_tasks);
+        tasks.entry(id.to_owned()).or_insert(task);
     }
 
-    /// Records what is known about a task's cancellation.
-    pub(super) fn cancelled(&self, id: &str, cancel: Cancel) {
-        if let Some(promise) = locked(&self.promises).get_mut(id) {
-            promise.cancel = cancel;
+    /// Records the state of a task's cancellation.
+    pub(super) fn record_cancellation(&self, id: &str, cancellation: Cancellation) {
+        if let Some(task) = lock(&self.acknowledged_tasks).get_mut(id) {
+            task.cancellation = cancellation;
         }
     }
 
-    /// Records the final record of a task; returns the record that was observed before.
-    pub(super) fn seen(&self, id: &str, record: &Value) -> Option<Value> {
-        let mut promises = locked(&self.promises);
-        promises.get_mut(id)?.seen.replace(record.clone())
+    /// Records the final record of a task; returns the final record that was observed before.
+    pub(super) fn record_final(&self, id: &str, record: &Value) -> Option<Value> {
+        let mut tasks = lock(&self.acknowledged_tasks);
+        tasks.get_mut(id)?.final_record.replace(record.clone())
     }
 
     /// The acknowledged task with that id.
-    pub(super) fn promise(&self, id: &str) -> Option<Promise> {
-        locked(&self.promises).get(id).cloned()
+    pub(super) fn acknowledged_task(&self, id: &str) -> Option<AcknowledgedTask> {
+        lock(&self.acknowledged_tasks).get(id).cloned()
     }
 
     /// Every acknowledged task.
-    pub(super) fn promises(&self) -> Vec<(String, Promise)> {
-        let promises = locked(&self.promises);
-        promises
+    pub(super) fn acknowledged_tasks(&self) -> Vec<(String, AcknowledgedTask)> {
+        let tasks = lock(&self.acknowledged_tasks);
+        tasks
             .iter()
-            .map(|(id, p)| (id.clone(), p.clone()))
+            .map(|(id, task)| (id.clone(), task.clone()))
             .collect()
     }
 
     /// Records an upload and the bytes that a download must return.
-    pub(super) fn uploaded(&self, url: &str, bytes: Bytes) {
-        locked(&self.uploads).push((url.to_owned(), bytes));
+    pub(super) fn record_upload(&self, url: &str, bytes: Bytes) {
+        lock(&self.uploads).push((url.to_owned(), bytes));
     }
 
     /// Every upload.
     pub(super) fn uploads(&self) -> Vec<(String, Bytes)> {
-        locked(&self.uploads).clone()
+        lock(&self.uploads).clone()
     }
 
-    /// Records what a chat of an account cost, and how much more it may have cost at most.
-    pub(super) fn chatted(&self, account: usize, known: i64, at_most_more: i64) {
-        let mut chats = locked(&self.chats);
-        let costs = chats.entry(account).or_default();
-        costs.known += known;
-        costs.at_most_more += at_most_more;
+    /// Adds the cost of a chat of an account: the exact cost, and the maximum of an additional cost that is not known.
+    pub(super) fn add_chat_cost(&self, account: usize, exact: i64, max_additional: i64) {
+        let mut chat_costs = lock(&self.chat_costs);
+        let costs = chat_costs.entry(account).or_default();
+        costs.exact += exact;
+        costs.max_additional += max_additional;
     }
 
-    /// What the chats of an account cost.
-    pub(super) fn chats_of(&self, account: usize) -> ChatCosts {
-        locked(&self.chats)
+    /// The costs of the chats of an account.
+    pub(super) fn chat_costs(&self, account: usize) -> ChatCosts {
+        lock(&self.chat_costs)
             .get(&account)
             .copied()
             .unwrap_or_default()
     }
 
     /// Records a kill, and the time of the restart until the gateway listened.
-    pub(crate) fn restarted(&self, took: Duration) {
-        locked(&self.restarts).push(took);
+    pub(crate) fn record_restart(&self, took: Duration) {
+        lock(&self.restarts).push(took);
     }
 
     /// The number of acknowledged tasks and complete chats.
-    pub(crate) fn acknowledged(&self) -> u64 {
-        let tasks = locked(&self.promises).len() as u64;
+    pub(crate) fn acknowledged_count(&self) -> u64 {
+        let tasks = lock(&self.acknowledged_tasks).len() as u64;
         tasks + self.counts.chats_complete.load(Ordering::Relaxed)
     }
 
     /// The summary that is printed.
     pub(crate) fn summary(&self, settled: Duration) -> String {
         let counts = &self.counts;
-        let restarts = locked(&self.restarts);
+        let restarts = lock(&self.restarts);
         let slowest = restarts.iter().max().copied().unwrap_or_default();
         let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed).to_string();
         let mut lines = Vec::new();
@@ -201,22 +201,22 @@ impl Observations {
             ("  repeated receipts", number(&counts.repeated)),
             (
                 "tasks acknowledged",
-                locked(&self.promises).len().to_string(),
+                lock(&self.acknowledged_tasks).len().to_string(),
             ),
             ("  completed", number(&counts.completed)),
-            ("  failed as ordered", number(&counts.failed)),
+            ("  failed as expected", number(&counts.failed)),
             ("  cancelled", number(&counts.cancelled)),
             ("chats", number(&counts.chats)),
             ("  cut off", number(&counts.chats_cut_off)),
             ("polls", number(&counts.polls)),
-            ("uploads", locked(&self.uploads).len().to_string()),
+            ("uploads", lock(&self.uploads).len().to_string()),
             ("files downloaded and decoded", number(&counts.downloads)),
             ("audits", number(&counts.audits)),
         ]);
         if counts.full_disks.load(Ordering::Relaxed) > 0 {
             lines.push(("times that the disk was full", number(&counts.full_disks)));
         }
-        lines.push(("violations", locked(&self.violations).len().to_string()));
+        lines.push(("violations", lock(&self.violations).len().to_string()));
         let mut text = String::new();
         for (name, value) in lines {
             let _ = writeln!(text, "{name:<32}{value:>10}");

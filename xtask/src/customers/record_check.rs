@@ -4,23 +4,23 @@ use image::ImageReader;
 use serde_json::Value;
 use std::io::Cursor;
 
-use super::submission::{Ending, Submission};
+use super::submission::{ExpectedOutcome, Submission};
 use crate::http::HttpResponse;
 
 /// The state of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cancel {
+pub(super) enum Cancellation {
     /// Not requested, or rejected because the task had already ended.
-    No,
+    NotRequested,
     /// Confirmed with 200.
     Confirmed,
     /// Requested; the response was lost.
-    AnswerLost,
+    ResponseLost,
 }
 
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TaskOutcome {
     /// Completed, with the links to its images.
     Completed(Vec<String>),
     /// The task failed, free of charge.
@@ -30,59 +30,59 @@ pub(super) enum End {
 }
 
 /// The outcome that a record reports, if the task has ended.
-pub(super) fn end(record: &Value) -> Option<End> {
+pub(super) fn task_outcome(record: &Value) -> Option<TaskOutcome> {
     match record["status"].as_str() {
         Some("completed") => {
             let images = record["result"]["images"].as_array();
             let links = images.into_iter().flatten().map(|p| p["url"][0].as_str());
             let links: Option<Vec<String>> = links.map(|l| l.map(str::to_owned)).collect();
-            Some(End::Completed(links.unwrap_or_default()))
+            Some(TaskOutcome::Completed(links.unwrap_or_default()))
         }
-        Some("failed") if record["error"]["code"] == "cancelled" => Some(End::Cancelled),
-        Some("failed") => Some(End::Failed),
+        Some("failed") if record["error"]["code"] == "cancelled" => Some(TaskOutcome::Cancelled),
+        Some("failed") => Some(TaskOutcome::Failed),
         _ => None,
     }
 }
 
 /// The number of images in the record of an ended task; 0 for one that failed. `None` if the task has not ended.
-pub(crate) fn images_of(record: &Value) -> Option<usize> {
-    Some(match end(record)? {
-        End::Completed(links) => links.len(),
-        End::Failed | End::Cancelled => 0,
+pub(crate) fn image_count(record: &Value) -> Option<usize> {
+    Some(match task_outcome(record)? {
+        TaskOutcome::Completed(links) => links.len(),
+        TaskOutcome::Failed | TaskOutcome::Cancelled => 0,
     })
 }
 
 /// The first mismatch between the final `record` and its submission. `None` if the record is correct.
 pub(super) fn check_record(
     submission: &Submission,
-    cancel: Cancel,
+    cancellation: Cancellation,
     record: &Value,
 ) -> Option<String> {
-    let end = end(record)?;
-    let cost = nanos(&record["cost"]);
-    let (expected, price) = match (submission.ending, &end) {
-        (_, End::Cancelled) if cancel != Cancel::No => (true, 0),
-        (_, _) if cancel == Cancel::Confirmed => (false, 0),
-        (_, End::Failed) if submission.on_bad_provider => (true, 0),
-        (_, End::Completed(links)) if submission.on_bad_provider => {
+    let outcome = task_outcome(record)?;
+    let cost = billionths(&record["cost"]);
+    let (is_expected, price) = match (submission.expected, &outcome) {
+        (_, TaskOutcome::Cancelled) if cancellation != Cancellation::NotRequested => (true, 0),
+        (_, _) if cancellation == Cancellation::Confirmed => (false, 0),
+        (_, TaskOutcome::Failed) if submission.on_bad_provider => (true, 0),
+        (_, TaskOutcome::Completed(links)) if submission.on_bad_provider => {
             let paid = i64::try_from(links.len()).unwrap_or(0) * submission.price;
-            let most = submission.body["n"].as_u64().unwrap_or(1);
-            ((1..=most).contains(&(links.len() as u64)), paid)
+            let max = submission.body["n"].as_u64().unwrap_or(1);
+            ((1..=max).contains(&(links.len() as u64)), paid)
         }
-        (Ending::Images(count), End::Completed(links)) => {
+        (ExpectedOutcome::Images(count), TaskOutcome::Completed(links)) => {
             let paid = i64::try_from(count).unwrap_or(0) * submission.price;
             (links.len() as u64 == count, paid)
         }
-        (Ending::Failure, End::Failed) => (true, 0),
+        (ExpectedOutcome::Failure, TaskOutcome::Failed) => (true, 0),
         _ => (false, 0),
     };
-    if !expected {
+    if !is_expected {
         return Some(format!(
-            "must come to {:?} (cancelled: {cancel:?}) and is {record}",
-            submission.ending
+            "must end as {:?} (cancellation: {cancellation:?}) and is {record}",
+            submission.expected
         ));
     }
-    if let Some(expires) = expired(record) {
+    if let Some(expires) = find_invalid_expiry(record) {
         return Some(format!("has a link that expires at {expires}: {record}"));
     }
     if cost != Some(price) {
@@ -92,30 +92,30 @@ pub(super) fn check_record(
 }
 
 /// An `expires_at` of a record that is not about one day after the task.
-fn expired(record: &Value) -> Option<&Value> {
+fn find_invalid_expiry(record: &Value) -> Option<&Value> {
     let created_at = record["created_at"].as_i64()?;
     let day = created_at + 80_000..created_at + 300_000;
     let images = record["result"]["images"].as_array()?.iter();
-    let mut ends = images.map(|image| &image["expires_at"]);
-    ends.find(|end| end.as_i64().is_none_or(|end| !day.contains(&end)))
+    let mut expiries = images.map(|image| &image["expires_at"]);
+    expiries.find(|expiry| expiry.as_i64().is_none_or(|expiry| !day.contains(&expiry)))
 }
 
 /// The problem of a downloaded image. `None` if the image is correct.
-pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -> Option<String> {
-    if answer.status != 200 {
-        return Some(format!("answers {}", answer.describe()));
+pub(super) fn check_image_file(submission: &Submission, response: &HttpResponse) -> Option<String> {
+    if response.status != 200 {
+        return Some(format!("has the response {}", response.describe()));
     }
-    let announced = answer
+    let announced = response
         .headers
         .get("content-length")
         .and_then(|v| v.to_str().ok());
-    if announced != Some(answer.body.len().to_string().as_str()) {
+    if announced != Some(response.body.len().to_string().as_str()) {
         return Some(format!(
             "announces {announced:?} and has {} bytes",
-            answer.body.len()
+            response.body.len()
         ));
     }
-    let reader = ImageReader::new(Cursor::new(&answer.body)).with_guessed_format();
+    let reader = ImageReader::new(Cursor::new(&response.body)).with_guessed_format();
     match reader
         .map_err(|e| e.to_string())
         .and_then(|r| r.decode().map_err(|e| e.to_string()))
@@ -130,10 +130,10 @@ pub(super) fn check_image_file(submission: &Submission, answer: &HttpResponse) -
 }
 
 /// A JSON amount in billionths.
-pub(crate) fn nanos(amount: &Value) -> Option<i64> {
+pub(crate) fn billionths(amount: &Value) -> Option<i64> {
     // The digits of the JSON number: a float keeps fifteen digits exactly.
-    let nanos = (amount.as_f64()? * 1e9).round();
-    format!("{nanos:.0}").parse().ok()
+    let rounded = (amount.as_f64()? * 1e9).round();
+    format!("{rounded:.0}").parse().ok()
 }
 
 #[cfg(test)]
@@ -142,11 +142,11 @@ mod tests {
 
     use super::*;
 
-    fn submission(ending: Ending) -> Submission {
+    fn submission(expected: ExpectedOutcome) -> Submission {
         Submission {
             body: json!({}),
             price: 40_000_000,
-            ending,
+            expected,
             size: None,
             on_bad_provider: false,
             idempotency_key: None,
@@ -162,61 +162,86 @@ mod tests {
 
     #[test]
     fn a_record_must_have_the_images_and_their_price() {
-        let two = submission(Ending::Images(2));
-        assert_eq!(check_record(&two, Cancel::No, &completed(2, 0.08)), None);
-        assert!(check_record(&two, Cancel::No, &completed(1, 0.04)).is_some());
-        assert!(check_record(&two, Cancel::No, &completed(2, 0.04)).is_some());
-        let failed = json!({"status": "failed", "cost": 0, "error": {"code": "provider_error"}});
-        assert!(check_record(&two, Cancel::No, &failed).is_some());
+        let two = submission(ExpectedOutcome::Images(2));
         assert_eq!(
-            check_record(&submission(Ending::Failure), Cancel::No, &failed),
+            check_record(&two, Cancellation::NotRequested, &completed(2, 0.08)),
+            None
+        );
+        assert!(check_record(&two, Cancellation::NotRequested, &completed(1, 0.04)).is_some());
+        assert!(check_record(&two, Cancellation::NotRequested, &completed(2, 0.04)).is_some());
+        let failed = json!({"status": "failed", "cost": 0, "error": {"code": "provider_error"}});
+        assert!(check_record(&two, Cancellation::NotRequested, &failed).is_some());
+        assert_eq!(
+            check_record(
+                &submission(ExpectedOutcome::Failure),
+                Cancellation::NotRequested,
+                &failed
+            ),
             None
         );
     }
 
     #[test]
-    fn what_a_bad_provider_gets_first_may_fail_and_is_paid_by_the_image() {
+    fn tasks_on_a_bad_provider_may_fail_and_are_charged_per_image() {
         let two = Submission {
             on_bad_provider: true,
             body: json!({"n": 2}),
-            ..submission(Ending::Images(2))
+            ..submission(ExpectedOutcome::Images(2))
         };
         let failed = json!({"status": "failed", "cost": 0, "error": {"code": "provider_error"}});
-        assert_eq!(check_record(&two, Cancel::No, &failed), None);
-        assert_eq!(check_record(&two, Cancel::No, &completed(1, 0.04)), None);
-        assert!(check_record(&two, Cancel::No, &completed(1, 0.08)).is_some());
-        assert!(check_record(&two, Cancel::No, &completed(3, 0.12)).is_some());
+        assert_eq!(
+            check_record(&two, Cancellation::NotRequested, &failed),
+            None
+        );
+        assert_eq!(
+            check_record(&two, Cancellation::NotRequested, &completed(1, 0.04)),
+            None
+        );
+        assert!(check_record(&two, Cancellation::NotRequested, &completed(1, 0.08)).is_some());
+        assert!(check_record(&two, Cancellation::NotRequested, &completed(3, 0.12)).is_some());
     }
 
     #[test]
     fn a_confirmed_cancellation_is_final_and_free() {
         let cancelled = json!({"status": "failed", "cost": 0, "error": {"code": "cancelled"}});
-        let one = submission(Ending::Images(1));
-        assert_eq!(check_record(&one, Cancel::Confirmed, &cancelled), None);
-        assert!(check_record(&one, Cancel::Confirmed, &completed(1, 0.04)).is_some());
-        assert!(check_record(&one, Cancel::No, &cancelled).is_some());
-        assert_eq!(check_record(&one, Cancel::AnswerLost, &cancelled), None);
+        let one = submission(ExpectedOutcome::Images(1));
         assert_eq!(
-            check_record(&one, Cancel::AnswerLost, &completed(1, 0.04)),
+            check_record(&one, Cancellation::Confirmed, &cancelled),
+            None
+        );
+        assert!(check_record(&one, Cancellation::Confirmed, &completed(1, 0.04)).is_some());
+        assert!(check_record(&one, Cancellation::NotRequested, &cancelled).is_some());
+        assert_eq!(
+            check_record(&one, Cancellation::ResponseLost, &cancelled),
+            None
+        );
+        assert_eq!(
+            check_record(&one, Cancellation::ResponseLost, &completed(1, 0.04)),
             None
         );
     }
 
     #[test]
-    fn links_must_live_for_a_day() {
+    fn links_must_expire_after_a_day() {
         let record = |end: i64| {
             let images = json!([{"url": ["a"], "expires_at": end}]);
             json!({"status": "completed", "cost": 0.04, "created_at": 1_000_000, "result": {"images": images}})
         };
-        let one = submission(Ending::Images(1));
-        assert_eq!(check_record(&one, Cancel::No, &record(1_086_400)), None);
-        assert!(check_record(&one, Cancel::No, &record(1_086)).is_some());
+        let one = submission(ExpectedOutcome::Images(1));
+        assert_eq!(
+            check_record(&one, Cancellation::NotRequested, &record(1_086_400)),
+            None
+        );
+        assert!(check_record(&one, Cancellation::NotRequested, &record(1_086)).is_some());
     }
 
     #[test]
     fn amounts_are_read_exactly() {
-        assert_eq!(nanos(&json!(0.107)), Some(107_000_000));
-        assert_eq!(nanos(&json!(99_999.123_456_789)), Some(99_999_123_456_789));
-        assert_eq!(nanos(&json!(-1)), Some(-1_000_000_000));
+        assert_eq!(billionths(&json!(0.107)), Some(107_000_000));
+        assert_eq!(
+            billionths(&json!(99_999.123_456_789)),
+            Some(99_999_123_456_789)
+        );
+        assert_eq!(billionths(&json!(-1)), Some(-1_000_000_000));
     }
 }

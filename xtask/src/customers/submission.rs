@@ -7,7 +7,7 @@ use crate::rng::Rng;
 
 /// The outcome of a submission that is not cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum ExpectedOutcome {
     /// Completed with this number of images.
     Images(u64),
     /// Failed, free of charge.
@@ -20,7 +20,7 @@ pub(super) struct Submission {
     pub(super) body: Value,
     /// The price per image, in billionths.
     pub(super) price: i64,
-    pub(super) ending: Ending,
+    pub(super) expected: ExpectedOutcome,
     /// Width and height, if the documentation specifies them; otherwise `None`.
     pub(super) size: Option<(u32, u32)>,
     /// Whether a misbehaving provider receives it first: if so, it may also fail, free of charge, or succeed with fewer images.
@@ -38,7 +38,7 @@ impl Submission {
         bad_provider: bool,
     ) -> Self {
         let n = 1 + rng.below(3);
-        let (directive, ending) = directive(rng, n);
+        let (directive, expected) = random_directive(rng, n);
         let prompt = format!("submission {name} {directive}");
         let idempotency_key = (!rng.one_in(7)).then(|| format!("customer-{name}"));
         if rng.one_in(2) {
@@ -46,7 +46,7 @@ impl Submission {
             return Self {
                 body: json!({"model": "grok-imagine-1.0-partner", "prompt": prompt, "size": size, "n": n}),
                 price: GROK_PRICE,
-                ending,
+                expected,
                 size: None,
                 on_bad_provider: false,
                 idempotency_key,
@@ -72,7 +72,7 @@ impl Submission {
         Self {
             body,
             price: if high { GPT_HIGH_PRICE } else { GPT_PRICE },
-            ending,
+            expected,
             size: Some(pixels),
             on_bad_provider: bad_provider,
             idempotency_key,
@@ -81,23 +81,26 @@ impl Submission {
 }
 
 /// A sandbox directive, and the outcome of a task for `n` images with it.
-fn directive(rng: &mut Rng, n: u64) -> (String, Ending) {
+fn random_directive(rng: &mut Rng, n: u64) -> (String, ExpectedOutcome) {
     match rng.below(10) {
-        0 => ("[[sandbox:fail]]".to_owned(), Ending::Failure),
-        1 => ("[[sandbox:fail=1]]".to_owned(), Ending::Images(n)),
+        0 => ("[[sandbox:fail]]".to_owned(), ExpectedOutcome::Failure),
+        1 => ("[[sandbox:fail=1]]".to_owned(), ExpectedOutcome::Images(n)),
         2 | 3 => {
             let k = rng.below(n + 1);
-            let ending = if k == 0 {
-                Ending::Failure
+            let expected = if k == 0 {
+                ExpectedOutcome::Failure
             } else {
-                Ending::Images(k)
+                ExpectedOutcome::Images(k)
             };
-            (format!("[[sandbox:partial={k}]]"), ending)
+            (format!("[[sandbox:partial={k}]]"), expected)
         }
         4 | 5 => {
             let ms = rng.below(1500);
-            (format!("[[sandbox:delay={ms}]]"), Ending::Images(n))
+            (
+                format!("[[sandbox:delay={ms}]]"),
+                ExpectedOutcome::Images(n),
+            )
         }
-        _ => (String::new(), Ending::Images(n)),
+        _ => (String::new(), ExpectedOutcome::Images(n)),
     }
 }

@@ -47,10 +47,10 @@ impl Environment {
 
     /// Creates the environment, unless it exists and is up to date. `scripts` contains the folder of versions. Returns the reason if it cannot be
     /// created on this machine and that is not an error.
-    pub(super) fn make(&self, scripts: &Path) -> Result<Option<String>, String> {
+    pub(super) fn create_if_outdated(&self, scripts: &Path) -> Result<Option<String>, String> {
         let (file, interpreter) = match self.language {
-            Language::Python => ("txt", python()?),
-            Language::JavaScript => match node() {
+            Language::Python => ("txt", python_version()?),
+            Language::JavaScript => match node_version() {
                 Ok(version) => ("json", version),
                 Err(why) => return Ok(Some(why)),
             },
@@ -84,8 +84,8 @@ impl Environment {
     }
 
     fn install_python(&self, versions: &Path) -> Outcome {
-        make_venv(&self.folder(), &["--without-pip"])?;
-        let mut pip = Command::new(pip()?);
+        create_venv(&self.folder(), &["--without-pip"])?;
+        let mut pip = Command::new(shared_pip()?);
         pip.arg("--python").arg(self.program());
         // Only the modules that the scripts import are compiled, when they are imported.
         pip.args(["install", "--quiet", "--no-compile"]);
@@ -107,18 +107,18 @@ impl Environment {
 }
 
 /// The `pip` that installs into every environment. It is created once, because a copy in each would take longer than the SDKs.
-fn pip() -> Result<PathBuf, String> {
-    let version = python()?.trim().replace(' ', "-");
+fn shared_pip() -> Result<PathBuf, String> {
+    let version = python_version()?.trim().replace(' ', "-");
     let folder = target_folder().join(format!("sdk/pip-of-{version}"));
     // This file is the last one to be written.
     let program = folder.join("bin/pip");
     if !program.exists() {
-        make_venv(&folder, &["--clear"])?;
+        create_venv(&folder, &["--clear"])?;
     }
     Ok(program)
 }
 
-fn make_venv(folder: &Path, options: &[&str]) -> Outcome {
+fn create_venv(folder: &Path, options: &[&str]) -> Outcome {
     let mut venv = Command::new("python3");
     let created = output(venv.args(["-m", "venv"]).args(options).arg(folder));
     created.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))?;
@@ -126,13 +126,13 @@ fn make_venv(folder: &Path, options: &[&str]) -> Outcome {
 }
 
 /// The version of Python.
-fn python() -> Result<String, String> {
+fn python_version() -> Result<String, String> {
     let version = output(Command::new("python3").arg("--version"));
     version.map_err(|e| format!("{e}; {HOW_TO_INSTALL}"))
 }
 
 /// The version of Node.js, or the reason why it is not used.
-fn node() -> Result<String, String> {
+fn node_version() -> Result<String, String> {
     let missing = |_| format!("no Node.js {OLDEST_NODE} or newer with npm found");
     let version = output(Command::new("node").arg("--version")).map_err(missing)?;
     output(Command::new("npm").arg("--version")).map_err(missing)?;

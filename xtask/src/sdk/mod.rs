@@ -20,7 +20,7 @@ use setup::Setup;
 /// The time limit of one script, so that a hanging script is recognised.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(600);
 /// Prefixes of environment variables that would change the behaviour of an SDK.
-const FOREIGN: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
+const SDK_VARIABLE_PREFIXES: &[&str] = &["OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_"];
 
 /// The name of the environment of the coding agents.
 const AGENTS: &str = "agents";
@@ -101,7 +101,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     let folder = repo::root().join("tests/sdk");
     let mut skipped = Vec::new();
     for suite in &suites {
-        if let Some(why) = suite.environment.make(&folder)? {
+        if let Some(why) = suite.environment.create_if_outdated(&folder)? {
             println!("sdk: {} SKIPPED: {why}", suite.script);
             skipped.push(suite.script);
         }
@@ -114,12 +114,12 @@ pub(crate) fn run(options: Options) -> Outcome {
         Some(folder) => {
             fs::canonicalize(folder).map_err(|e| format!("no folder {}: {e}", folder.display()))?
         }
-        None => setup::build()?,
+        None => setup::build_programs()?,
     };
     let mut setup = Setup::open(&binaries, &folder)?;
     let mut failed = Vec::new();
     for (number, suite) in suites.into_iter().enumerate() {
-        let account = setup.account(number)?;
+        let account = setup.create_account(number)?;
         let began = Instant::now();
         let passed = suite.run(&folder, &account, &options)?;
         let name = format!("{} {}", suite.environment.name, suite.script);
@@ -128,14 +128,14 @@ pub(crate) fn run(options: Options) -> Outcome {
             failed.push(name);
         }
     }
-    let books = setup.close();
+    let audited = setup.audit_and_stop();
     if failed.is_empty() {
-        return books;
+        return audited;
     }
-    let words = setup.log_tail();
-    let books = books.map_or_else(|e| format!("\n{e}"), |()| String::new());
+    let log_tail = setup.log_tail();
+    let audit_error = audited.map_or_else(|e| format!("\n{e}"), |()| String::new());
     Err(format!(
-        "failed: {}{books}; the gateway's log ends with:\n{words}",
+        "failed: {}{audit_error}; the gateway's log ends with:\n{log_tail}",
         failed.join(", ")
     ))
 }
@@ -148,7 +148,10 @@ impl Suite {
         command.current_dir(folder);
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
-            if FOREIGN.iter().any(|prefix| name.starts_with(prefix)) {
+            if SDK_VARIABLE_PREFIXES
+                .iter()
+                .any(|prefix| name.starts_with(prefix))
+            {
                 command.env_remove(&*name);
             }
         }

@@ -24,7 +24,7 @@ const FAKES: &[(&str, &str, &str)] = &[
 ];
 
 /// Builds the gateway and the fakes; returns the folder of the programs.
-pub(super) fn build() -> Result<PathBuf, String> {
+pub(super) fn build_programs() -> Result<PathBuf, String> {
     let mut cargo = process::cargo();
     cargo.current_dir(repo::root()).args(["build", "--locked"]);
     cargo.args(["-p", "tollgate-cli", "-p", "tollgate-fakes"]);
@@ -52,7 +52,7 @@ impl Setup {
         let mut fakes = Vec::new();
         for (provider, key, variable) in FAKES {
             let fake = Fake::start(&binaries.join("tollgate-fakes"), provider, key)?;
-            gateway.environment(variable, fake.base_url.clone());
+            gateway.set_environment(variable, fake.base_url.clone());
             fakes.push(fake);
         }
         gateway.start()?;
@@ -63,15 +63,15 @@ impl Setup {
     }
 
     /// Creates users and keys for one script; returns the values that the script needs, as JSON.
-    pub(super) fn account(&self, number: usize) -> Result<String, String> {
+    pub(super) fn create_account(&self, number: usize) -> Result<String, String> {
         let (user, empty) = (format!("sdk-{number}"), format!("sdk-{number}-empty"));
         let credit = CREDIT.to_string();
         self.gateway
-            .record(&["user", "create", &user, "--balance", &credit])?;
-        self.gateway.record(&["user", "create", &empty])?;
+            .cli_json(&["user", "create", &user, "--balance", &credit])?;
+        self.gateway.cli_json(&["user", "create", &empty])?;
         let key = |arguments: &[&str]| {
             let create = ["key", "create", "--user"];
-            let record = self.gateway.record(&[&create, arguments].concat())?;
+            let record = self.gateway.cli_json(&[&create, arguments].concat())?;
             let key = record.get("key").and_then(Value::as_str).map(str::to_owned);
             key.ok_or_else(|| format!("no key in {record}"))
         };
@@ -86,9 +86,9 @@ impl Setup {
     }
 
     /// Audits the ledger, then stops the gateway cleanly.
-    pub(super) fn close(&mut self) -> Outcome {
-        let proof = self.gateway.cli(&["audit"])?;
-        print!("{proof}");
+    pub(super) fn audit_and_stop(&mut self) -> Outcome {
+        let printed = self.gateway.cli(&["audit"])?;
+        print!("{printed}");
         let status = self.gateway.stop()?;
         if status.success() {
             Ok(())
@@ -124,7 +124,7 @@ impl Fake {
         let mut line = String::new();
         if let Some(stdout) = &mut fake.program.stdout {
             let read = BufReader::new(stdout).read_line(&mut line);
-            read.map_err(|e| format!("cannot hear the fake {provider}: {e}"))?;
+            read.map_err(|e| format!("cannot read the output of the fake {provider}: {e}"))?;
         }
         let url = line.trim().strip_prefix("listening on ");
         fake.base_url = url

@@ -1,4 +1,4 @@
-//! A provider with higher priority than the sandbox that misbehaves, in another way every moment.
+//! A provider with higher priority than the sandbox that misbehaves: its scenario changes several times a second.
 
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ const SCENARIOS: &[&str] = &[
     "endless",
     "pings",
     "hang",
-    "close-without-answer",
+    "close-without-response",
 ];
 
 /// Starts the provider.
@@ -50,7 +50,7 @@ pub(super) fn channels(url: &str) -> String {
 }
 
 /// Changes the provider's scenario again and again until `until`.
-pub(super) async fn misbehave(provider: Fake, mut rng: Rng, until: Instant) {
+pub(super) async fn change_scenarios(provider: Fake, mut rng: Rng, until: Instant) {
     while Instant::now() < until {
         let scenario: Result<Scenario, _> = rng.pick(SCENARIOS).parse();
         if let Ok(scenario) = scenario {

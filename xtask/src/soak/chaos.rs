@@ -5,7 +5,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::setup::Setup;
-use crate::customers::{Observations, count};
+use crate::customers::{Observations, increment};
 use crate::rng::Rng;
 
 /// The amount of a credit from the command line, in the currency and in billionths.
@@ -23,15 +23,15 @@ pub(super) fn kill_and_restart_until(
         sleep(pause.min(until.saturating_duration_since(Instant::now())));
         let is_full = setup.disk().is_some_and(|disk| disk.is_full());
         if rng.one_in(4) && !is_full {
-            credit(setup, observations, &mut rng);
+            add_credit(setup, observations, &mut rng);
         }
         if rng.one_in(5) && !is_full {
-            audit(setup, observations, &mut rng);
+            run_audit(setup, observations, &mut rng);
         }
-        let done = fill_or_free(setup, observations, &mut rng);
+        let done = fill_or_free_disk(setup, observations, &mut rng);
         let done = done.and_then(|()| kill_and_restart(setup, observations, &mut rng));
         if let Err(what) = done {
-            observations.violation(what);
+            observations.record_violation(what);
             break;
         }
     }
@@ -39,19 +39,23 @@ pub(super) fn kill_and_restart_until(
         && disk.is_full()
         && let Err(e) = disk.free()
     {
-        observations.violation(e);
+        observations.record_violation(e);
     }
 }
 
 /// Fills the disk occasionally, for one or more kills, and frees it again.
-fn fill_or_free(setup: &Setup, observations: &Observations, rng: &mut Rng) -> Result<(), String> {
+fn fill_or_free_disk(
+    setup: &Setup,
+    observations: &Observations,
+    rng: &mut Rng,
+) -> Result<(), String> {
     let Some(mut disk) = setup.disk() else {
         return Ok(());
     };
     match disk.is_full() {
         true if rng.one_in(2) => disk.free(),
         false if rng.one_in(6) => {
-            count(&observations.counts.full_disks);
+            increment(&observations.counts.full_disks);
             disk.fill()
         }
         _ => Ok(()),
@@ -63,7 +67,7 @@ fn kill_and_restart(
     observations: &Observations,
     rng: &mut Rng,
 ) -> Result<(), String> {
-    let at = usize::try_from(rng.below(setup.count() as u64)).unwrap_or(0);
+    let at = usize::try_from(rng.below(setup.node_count() as u64)).unwrap_or(0);
     let mut node = setup.node(at);
     if node.has_ended() {
         return Err(format!(
@@ -75,11 +79,11 @@ fn kill_and_restart(
     if rng.one_in(3) {
         sleep(Duration::from_millis(rng.below(400)));
     }
-    observations.restarted(node.start()?);
+    observations.record_restart(node.start()?);
     Ok(())
 }
 
-fn credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
+fn add_credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
     let limited: Vec<_> = setup
         .service
         .accounts
@@ -98,15 +102,15 @@ fn credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
         (Ok(_), Some(credited)) => *credited += CREDIT.1,
         (Ok(_), None) => {}
         (Err(e), _) => {
-            observations.violation(format!("`user credit` beside a running gateway: {e}"))
+            observations.record_violation(format!("`user credit` beside a running gateway: {e}"))
         }
     }
 }
 
-fn audit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
-    let at = usize::try_from(rng.below(setup.count() as u64)).unwrap_or(0);
-    count(&observations.counts.audits);
+fn run_audit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
+    let at = usize::try_from(rng.below(setup.node_count() as u64)).unwrap_or(0);
+    increment(&observations.counts.audits);
     if let Err(e) = setup.node(at).cli(&["audit"]) {
-        observations.violation(format!("`audit` beside a running gateway: {e}"));
+        observations.record_violation(format!("`audit` beside a running gateway: {e}"));
     }
 }

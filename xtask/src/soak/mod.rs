@@ -33,7 +33,7 @@ pub(crate) fn run(options: Options) -> Outcome {
         return Err("--nodes: one, or several with --database postgres".to_owned());
     }
     let seed = options.seed.unwrap_or_else(Rng::fresh_seed);
-    let binary = gateway::binary(options.binary.clone())?;
+    let binary = gateway::build_unless_given(options.binary.clone())?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
     let provider = match options.bad_provider {
@@ -48,7 +48,7 @@ pub(crate) fn run(options: Options) -> Outcome {
 
     if let Some(provider) = provider {
         let rng = Rng::new(seed.wrapping_add(CUSTOMERS as u64));
-        runtime.spawn(bad_provider::misbehave(provider, rng, until));
+        runtime.spawn(bad_provider::change_scenarios(provider, rng, until));
     }
     let client = Client::new();
     let customers: Vec<_> = (0..CUSTOMERS)
@@ -77,7 +77,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     runtime.block_on(async {
         for customer in customers {
             if let Err(e) = customer.await {
-                observations.violation(format!("a customer of the soak itself panicked: {e}"));
+                observations
+                    .record_violation(format!("a customer of the soak itself panicked: {e}"));
             }
         }
     });
@@ -90,12 +91,12 @@ fn report(setup: &Setup, observations: &Observations, settled: Duration) -> Outc
     println!("{}", observations.summary(settled));
     let violations = observations.print_violations();
     if violations == 0 {
-        println!("soak: every promise was kept");
+        println!("soak: everything that the gateways acknowledged is true");
         return Ok(());
     }
-    let kept = setup.keep();
-    let words = setup.log_tail();
+    let kept = setup.keep_folders();
+    let log_tail = setup.log_tail();
     Err(format!(
-        "soak: {violations} violations; data and logs are kept in {kept}; the log ends with:\n{words}"
+        "soak: {violations} violations; data and logs are kept in {kept}; the log ends with:\n{log_tail}"
     ))
 }

@@ -46,16 +46,16 @@ impl Setup {
             let first = nodes
                 .first()
                 .map_or_else(|| node.address(), Gateway::address);
-            node.environment("TOLLGATE_PUBLIC_URL", format!("http://{first}"));
-            node.environment("TOLLGATE_SANDBOX__IMAGE_MS", "50");
-            node.environment("TOLLGATE_LEASES__SECONDS", "4");
+            node.set_environment("TOLLGATE_PUBLIC_URL", format!("http://{first}"));
+            node.set_environment("TOLLGATE_SANDBOX__IMAGE_MS", "50");
+            node.set_environment("TOLLGATE_LEASES__SECONDS", "4");
             if let Some(server) = &server {
-                node.environment("TOLLGATE_DATABASE__URL", server.url());
+                node.set_environment("TOLLGATE_DATABASE__URL", server.url());
                 let url = format!("file://{}", files.path().display());
-                node.environment("TOLLGATE_STORAGE__URL", url);
+                node.set_environment("TOLLGATE_STORAGE__URL", url);
             }
             if let (Some(megabytes), None) = (options.disk_mb, &disk) {
-                node.environment("TOLLGATE_STORAGE__RESERVE_MB", "64");
+                node.set_environment("TOLLGATE_STORAGE__RESERVE_MB", "64");
                 let data = node.data();
                 let folder = if server.is_some() {
                     files.path()
@@ -81,7 +81,7 @@ impl Setup {
     }
 
     /// The number of gateways.
-    pub(super) fn count(&self) -> usize {
+    pub(super) fn node_count(&self) -> usize {
         self.nodes.len()
     }
 
@@ -97,12 +97,12 @@ impl Setup {
         Some(disk.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Keeps the gateways' folders; returns the path of the first one.
-    pub(super) fn keep(&self) -> String {
+    /// Keeps the gateways' folders; returns their paths.
+    pub(super) fn keep_folders(&self) -> String {
         if let Some(mut disk) = self.disk() {
             disk.keep();
         }
-        let folders = (0..self.count()).map(|at| self.node(at).keep().display().to_string());
+        let folders = (0..self.node_count()).map(|at| self.node(at).keep().display().to_string());
         folders.collect::<Vec<_>>().join(" ")
     }
 

@@ -28,7 +28,11 @@ const BANNED: &[Word] = &[
 
 /// Words that are banned in identifiers and file names only: in a sentence they are ordinary English.
 const BANNED_IN_NAMES: &[Word] = &[
+    ("answer", "response"),
+    ("answered", "replied, responded"),
+    ("answers", "responses"),
     ("asked", "requested"),
+    ("asks", "requests"),
     ("begun", "started"),
     ("booth", "provider or fixture"),
     ("came", "received"),
@@ -39,8 +43,11 @@ const BANNED_IN_NAMES: &[Word] = &[
     ("dice", "rng"),
     ("entrance", "service"),
     ("facts", "metadata"),
+    ("fate", "what happens to it: mapping, outcome"),
     ("foretell", "prime"),
     ("forgiven", "written_off"),
+    ("gate", "gateway"),
+    ("house", "provider or fixture"),
     ("judge", "classify"),
     ("knobs", "sampling"),
     ("leftover", "body_drain"),
@@ -57,14 +64,19 @@ const BANNED_IN_NAMES: &[Word] = &[
     ("shelf", "storage"),
     ("sieve", "base64_stream"),
     ("skim", "lazy_json"),
+    ("slot", "permit"),
+    ("sound", "audio or speech"),
     ("spoken", "speech or model_binding"),
     ("storm", "stress"),
+    ("studio", "provider or fixture"),
+    ("talk", "conversation"),
     ("ticket", "provider_job_id"),
     ("told", "error message"),
     ("trap", "the behaviour that the test proves"),
     ("trouble", "failure"),
     ("unasked", "unrequested"),
     ("wish", "scenario"),
+    ("world", "model or fixture"),
 ];
 
 /// Phrases banned in comments, texts and documents.

@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// The observations of the clients.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct ClientObservations {
     pub(super) requests: AtomicU64,
     pub(super) chats: AtomicU64,
     /// The cost of the chats by their tokens, in billionths.
@@ -39,8 +39,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Seen {
-    pub(super) fn fail(&self, what: String) {
+impl ClientObservations {
+    pub(super) fn record_failure(&self, what: String) {
         lock(&self.failures).push(what);
     }
 
@@ -61,22 +61,27 @@ impl Seen {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stopped.load(Ordering::Relaxed)
     }
 }
 
 /// Starts a receiver of webhooks that runs as long as the runtime; returns its URL.
-pub(super) async fn receive_webhooks(seen: Arc<Seen>) -> Result<String, String> {
+pub(super) async fn start_webhook_receiver(
+    observations: Arc<ClientObservations>,
+) -> Result<String, String> {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.map_err(|e| format!("no port for webhooks: {e}"))?;
     let address = listener.local_addr().map_err(|e| e.to_string())?;
-    let receive = async |State(seen): State<Arc<Seen>>, axum::Json(record): axum::Json<Value>| {
+    let receive = async |State(observations): State<Arc<ClientObservations>>,
+                         axum::Json(record): axum::Json<Value>| {
         let id = record["id"].as_str().or(record["data"]["id"].as_str());
         let id = id.unwrap_or_default().to_owned();
-        *lock(&seen.webhooks).entry(id).or_default() += 1;
+        *lock(&observations.webhooks).entry(id).or_default() += 1;
     };
-    let router = Router::new().route("/", post(receive)).with_state(seen);
+    let router = Router::new()
+        .route("/", post(receive))
+        .with_state(observations);
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(format!("http://{address}/"))
 }
@@ -87,14 +92,14 @@ pub(super) struct LoadClient {
     pub(super) key: String,
     pub(super) webhook_url: String,
     pub(super) client: Client,
-    pub(super) seen: Arc<Seen>,
+    pub(super) observations: Arc<ClientObservations>,
 }
 
 impl LoadClient {
     /// Sends chats, complete and streamed in turn, until the load is stopped.
-    pub(super) async fn chat(self) {
+    pub(super) async fn send_chats(self) {
         let mut stream = false;
-        while self.seen.goes_on() {
+        while self.observations.is_running() {
             stream = !stream;
             let body = json!({
                 "model": "gpt-5",
@@ -103,17 +108,19 @@ impl LoadClient {
                 "stream_options": stream.then(|| json!({ "include_usage": true })),
             });
             let url = self.url("/v1/chat/completions");
-            let Some(answer) = self.send(HttpRequest::json(url, &body)).await else {
+            let Some(response) = self.send(HttpRequest::json(url, &body)).await else {
                 continue;
             };
-            match customers::cost_of_chat(&answer, stream) {
+            match customers::cost_of_chat(&response, stream) {
                 Some(cost) => {
-                    self.seen.chat_cost.fetch_add(cost, Ordering::Relaxed);
-                    self.seen.chats.fetch_add(1, Ordering::Relaxed);
+                    self.observations
+                        .chat_cost
+                        .fetch_add(cost, Ordering::Relaxed);
+                    self.observations.chats.fetch_add(1, Ordering::Relaxed);
                 }
                 None => self
-                    .seen
-                    .fail(format!("a chat was cut off: {}", answer.describe())),
+                    .observations
+                    .record_failure(format!("a chat was cut off: {}", response.describe())),
             }
             sleep(PAUSE).await;
         }
@@ -121,7 +128,7 @@ impl LoadClient {
 
     /// Submits images and polls each to its end until the load is stopped. A webhook is requested for each.
     pub(super) async fn generate_images(self) {
-        while self.seen.goes_on() {
+        while self.observations.is_running() {
             let body = json!({
                 "model": "gpt-image-1-official",
                 "prompt": "a lighthouse at dawn",
@@ -134,35 +141,39 @@ impl LoadClient {
             let receipt = receipt.json();
             let id = receipt.pointer("/data/0/task_id").or(receipt.get("id"));
             let Some(id) = id.and_then(Value::as_str) else {
-                self.seen
-                    .fail(format!("a receipt without an id: {receipt}"));
+                self.observations
+                    .record_failure(format!("a receipt without an id: {receipt}"));
                 continue;
             };
-            lock(&self.seen.tasks).insert(id.to_owned(), false);
-            self.poll_to_end(id).await;
+            lock(&self.observations.tasks).insert(id.to_owned(), false);
+            self.poll_until_ended(id).await;
         }
     }
 
-    async fn poll_to_end(&self, id: &str) {
+    async fn poll_until_ended(&self, id: &str) {
         let began = Instant::now();
         while began.elapsed() < TASK_LIMIT {
             let request = HttpRequest::get(self.url(&format!("/v1/tasks/{id}")));
-            let record = self.send(request).await.map(|answer| answer.json());
+            let record = self.send(request).await.map(|response| response.json());
             if let Some(record) = record {
                 let record = record.get("data").cloned().unwrap_or(record);
-                match customers::images_of_record(&record) {
+                match customers::image_count(&record) {
                     Some(1) => {
-                        lock(&self.seen.tasks).insert(id.to_owned(), true);
+                        lock(&self.observations.tasks).insert(id.to_owned(), true);
                         return;
                     }
-                    Some(_) => return self.seen.fail(format!("task {id}: {record}")),
+                    Some(_) => {
+                        return self
+                            .observations
+                            .record_failure(format!("task {id}: {record}"));
+                    }
                     None => {}
                 }
             }
             sleep(PAUSE).await;
         }
-        self.seen
-            .fail(format!("task {id} has not ended within {TASK_LIMIT:?}"));
+        self.observations
+            .record_failure(format!("task {id} has not ended within {TASK_LIMIT:?}"));
     }
 
     fn url(&self, path: &str) -> String {
@@ -171,15 +182,15 @@ impl LoadClient {
 
     /// The response to a request if its status is 200; otherwise the request counts as failed.
     async fn send(&self, request: HttpRequest<'_>) -> Option<HttpResponse> {
-        self.seen.requests.fetch_add(1, Ordering::Relaxed);
+        self.observations.requests.fetch_add(1, Ordering::Relaxed);
         match self.client.send(&self.key, request).await {
-            Ok(answer) if answer.status == 200 => Some(answer),
-            Ok(answer) => {
-                self.seen.fail(answer.describe());
+            Ok(response) if response.status == 200 => Some(response),
+            Ok(response) => {
+                self.observations.record_failure(response.describe());
                 None
             }
             Err(e) => {
-                self.seen.fail(e);
+                self.observations.record_failure(e);
                 None
             }
         }

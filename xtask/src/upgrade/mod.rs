@@ -15,11 +15,11 @@ use crate::http::{Client, HttpRequest};
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
 use crate::{Outcome, balancer, customers};
-use clients::{LoadClient, Seen};
+use clients::{ClientObservations, LoadClient};
 
 const NODES: usize = 3;
-const CHATTING: usize = 4;
-const GENERATING: usize = 4;
+const CHAT_CLIENTS: usize = 4;
+const IMAGE_CLIENTS: usize = 4;
 /// The price of an image in billionths; [`SETTINGS`] configures the same for the gateway.
 const IMAGE_PRICE: i64 = 40_000_000;
 const SETTINGS: &str = r#"
@@ -52,8 +52,8 @@ pub(crate) struct Options {
 
 /// Starts old nodes, upgrades each, and checks what clients have observed.
 pub(crate) fn run(options: &Options) -> Outcome {
-    let old = gateway::binary(Some(options.from.clone()))?;
-    let new = gateway::binary(options.binary.clone())?;
+    let old = gateway::build_unless_given(Some(options.from.clone()))?;
+    let new = gateway::build_unless_given(options.binary.clone())?;
     let bin = postgres::find()
         .ok_or_else(|| format!("no PostgreSQL found: {}", postgres::HOW_TO_INSTALL))?;
     let database = Postgres::start(&bin)?;
@@ -61,61 +61,62 @@ pub(crate) fn run(options: &Options) -> Outcome {
     let mut nodes = start_nodes(&old, &database, &files)?;
     let keys = create_keys(&nodes[0])?;
     let runtime = tokio::runtime::Runtime::new().map_err(|e| format!("cannot start: {e}"))?;
-    let seen = Arc::new(Seen::default());
+    let observations = Arc::new(ClientObservations::default());
     let addresses = nodes.iter().map(Gateway::address).collect();
     let balancer = runtime.block_on(balancer::start(addresses, 0, Checks::Off))?;
-    let webhook_url = runtime.block_on(clients::receive_webhooks(Arc::clone(&seen)))?;
+    let webhook_url =
+        runtime.block_on(clients::start_webhook_receiver(Arc::clone(&observations)))?;
     let client = |key: &String| LoadClient {
         balancer,
         key: key.clone(),
         webhook_url: webhook_url.clone(),
         client: Client::new(),
-        seen: Arc::clone(&seen),
+        observations: Arc::clone(&observations),
     };
-    let mut load: Vec<_> = (0..CHATTING)
-        .map(|_| runtime.spawn(client(&keys[0]).chat()))
+    let mut load: Vec<_> = (0..CHAT_CLIENTS)
+        .map(|_| runtime.spawn(client(&keys[0]).send_chats()))
         .collect();
-    load.extend((0..GENERATING).map(|_| runtime.spawn(client(&keys[1]).generate_images())));
+    load.extend((0..IMAGE_CLIENTS).map(|_| runtime.spawn(client(&keys[1]).generate_images())));
 
-    let upgraded = upgrade_one_by_one(&mut nodes, &new, options.seconds, &seen);
-    seen.stop();
+    let upgraded = upgrade_one_by_one(&mut nodes, &new, options.seconds, &observations);
+    observations.stop();
     runtime.block_on(async {
         for client in load {
             if let Err(e) = client.await {
-                seen.fail(format!("a client of the test itself panicked: {e}"));
+                observations.record_failure(format!("a client of the test itself panicked: {e}"));
             }
         }
-        await_webhooks(&seen).await;
-        for (key, cost) in keys.iter().zip(expected_costs(&seen)) {
+        await_webhooks(&observations).await;
+        for (key, cost) in keys.iter().zip(expected_costs(&observations)) {
             let url = format!("http://{balancer}/v1/balance");
-            let answer = Client::new().send(key, HttpRequest::get(url)).await;
-            let used = answer
+            let response = Client::new().send(key, HttpRequest::get(url)).await;
+            let used = response
                 .ok()
-                .and_then(|answer| customers::billionths(&answer.json()["used_balance"]));
+                .and_then(|response| customers::billionths(&response.json()["used_balance"]));
             if used != Some(cost) {
-                seen.fail(format!(
+                observations.record_failure(format!(
                     "a key has used {used:?} billionths, and its requests cost {cost}"
                 ));
             }
         }
     });
     if let Err(e) = upgraded {
-        seen.fail(e);
+        observations.record_failure(e);
     }
-    stop_and_audit(&mut nodes, &seen);
-    report(&seen, &mut nodes)
+    stop_and_audit(&mut nodes, &observations);
+    report(&observations, &mut nodes)
 }
 
 fn start_nodes(old: &Path, database: &Postgres, files: &TempDir) -> Result<Vec<Gateway>, String> {
     let mut nodes = Vec::new();
     for _ in 0..NODES {
         let mut node = Gateway::prepare(old, SETTINGS)?;
-        node.environment("TOLLGATE_DATABASE__URL", database.url());
-        node.environment(
+        node.set_environment("TOLLGATE_DATABASE__URL", database.url());
+        node.set_environment(
             "TOLLGATE_STORAGE__URL",
             format!("file://{}", files.path().display()),
         );
-        node.environment("TOLLGATE_PUBLIC_URL", format!("http://{}", node.address()));
+        node.set_environment("TOLLGATE_PUBLIC_URL", format!("http://{}", node.address()));
         node.start()?;
         nodes.push(node);
     }
@@ -125,8 +126,8 @@ fn start_nodes(old: &Path, database: &Postgres, files: &TempDir) -> Result<Vec<G
 /// Creates two users with a key each: one for chats, one for images.
 fn create_keys(node: &Gateway) -> Result<Vec<String>, String> {
     let keys = ["chats", "images"].map(|user| {
-        node.record(&["user", "create", user, "--balance", "100000"])?;
-        let key = node.record(&["key", "create", "--user", user])?;
+        node.cli_json(&["user", "create", user, "--balance", "100000"])?;
+        let key = node.cli_json(&["key", "create", "--user", user])?;
         key["key"]
             .as_str()
             .map(str::to_owned)
@@ -137,19 +138,27 @@ fn create_keys(node: &Gateway) -> Result<Vec<String>, String> {
     keys.into_iter().collect()
 }
 
-fn upgrade_one_by_one(nodes: &mut [Gateway], new: &Path, seconds: u64, seen: &Seen) -> Outcome {
+fn upgrade_one_by_one(
+    nodes: &mut [Gateway],
+    new: &Path,
+    seconds: u64,
+    observations: &ClientObservations,
+) -> Outcome {
     let phase = |upgraded: usize| {
-        let (requests, failed) = (seen.requests.load(Ordering::Relaxed), seen.failures().len());
+        let (requests, failed) = (
+            observations.requests.load(Ordering::Relaxed),
+            observations.failures().len(),
+        );
         std::thread::sleep(Duration::from_secs(seconds));
         println!(
             "{upgraded} of {NODES} nodes upgraded, {seconds} s: {} requests, {} failed",
-            seen.requests.load(Ordering::Relaxed) - requests,
-            seen.failures().len() - failed
+            observations.requests.load(Ordering::Relaxed) - requests,
+            observations.failures().len() - failed
         );
     };
     phase(0);
     for (at, node) in nodes.iter_mut().enumerate() {
-        let (began, failed) = (Instant::now(), seen.failures().len());
+        let (began, failed) = (Instant::now(), observations.failures().len());
         let status = node.stop()?;
         if !status.success() {
             return Err(format!("after SIGTERM the node ended with {status}"));
@@ -162,7 +171,7 @@ fn upgrade_one_by_one(nodes: &mut [Gateway], new: &Path, seconds: u64, seen: &Se
             at + 1,
             drained.as_secs_f64(),
             started.as_secs_f64(),
-            seen.failures().len() - failed
+            observations.failures().len() - failed
         );
         phase(at + 1);
     }
@@ -174,35 +183,43 @@ fn upgrade_one_by_one(nodes: &mut [Gateway], new: &Path, seconds: u64, seen: &Se
     Ok(())
 }
 
-async fn await_webhooks(seen: &Seen) {
+async fn await_webhooks(observations: &ClientObservations) {
     let began = Instant::now();
-    while seen.webhooks().len() < seen.tasks().len() && began.elapsed() < WEBHOOK_LIMIT {
+    while observations.webhooks().len() < observations.tasks().len()
+        && began.elapsed() < WEBHOOK_LIMIT
+    {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
 /// The expected cost of chats and images, in billionths: a task that was lost or run twice would change it.
-fn expected_costs(seen: &Seen) -> [i64; 2] {
-    let images = i64::try_from(seen.tasks().len()).unwrap_or(i64::MAX);
-    [seen.chat_cost.load(Ordering::Relaxed), images * IMAGE_PRICE]
+fn expected_costs(observations: &ClientObservations) -> [i64; 2] {
+    let images = i64::try_from(observations.tasks().len()).unwrap_or(i64::MAX);
+    [
+        observations.chat_cost.load(Ordering::Relaxed),
+        images * IMAGE_PRICE,
+    ]
 }
 
-fn stop_and_audit(nodes: &mut [Gateway], seen: &Seen) {
+fn stop_and_audit(nodes: &mut [Gateway], observations: &ClientObservations) {
     for node in &mut *nodes {
         match node.stop() {
             Ok(status) if status.success() => {}
-            Ok(status) => seen.fail(format!("after SIGTERM a node ended with {status}")),
-            Err(e) => seen.fail(e),
+            Ok(status) => {
+                observations.record_failure(format!("after SIGTERM a node ended with {status}"))
+            }
+            Err(e) => observations.record_failure(e),
         }
     }
     if let Err(e) = nodes[0].cli(&["audit"]) {
-        seen.fail(format!("`audit` at the end: {e}"));
+        observations.record_failure(format!("`audit` at the end: {e}"));
     }
 }
 
-fn report(seen: &Seen, nodes: &mut [Gateway]) -> Outcome {
-    let (tasks, webhooks): (BTreeMap<_, _>, BTreeMap<_, _>) = (seen.tasks(), seen.webhooks());
-    let mut failures = seen.failures();
+fn report(observations: &ClientObservations, nodes: &mut [Gateway]) -> Outcome {
+    let (tasks, webhooks): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (observations.tasks(), observations.webhooks());
+    let mut failures = observations.failures();
     for (id, is_complete) in &tasks {
         if !is_complete {
             failures.push(format!("task {id} was acknowledged and not completed"));
@@ -211,13 +228,13 @@ fn report(seen: &Seen, nodes: &mut [Gateway]) -> Outcome {
             failures.push(format!("task {id} had no webhook"));
         }
     }
-    let chats = seen.chats.load(Ordering::Relaxed);
+    let chats = observations.chats.load(Ordering::Relaxed);
     if chats == 0 || tasks.is_empty() {
         failures.push("nothing was done: the test has shown nothing".to_owned());
     }
     println!(
-        "{} requests, {chats} chats, {} tasks, {} webhooks of which {} came again",
-        seen.requests.load(Ordering::Relaxed),
+        "{} requests, {chats} chats, {} tasks, {} webhooks, of which {} were repeated",
+        observations.requests.load(Ordering::Relaxed),
         tasks.len(),
         webhooks.len(),
         webhooks.values().map(|times| times - 1).sum::<usize>()

@@ -29,7 +29,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/admins",
         access: Access::Scope(Scope::ConfigWrite),
-        summary: "Creates an admin with a one-time sign-in link, shown this once and valid for an hour.",
+        summary: "Creates an admin. The response has a one-time sign-in link, which is shown only once and valid for an hour.",
         query: &[],
         body: Some("new_admin"),
         returns: Returns::Object("admin", 201),

@@ -31,7 +31,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/budgets",
         access: Access::Scope(Scope::UsersWrite),
-        summary: "Creates a budget of a user or a key. What was spent in the running period counts.",
+        summary: "Creates a budget of a user or a key. Amounts already spent in the current period count.",
         query: &[],
         body: Some("new_budget"),
         returns: Returns::Object("budget", 201),

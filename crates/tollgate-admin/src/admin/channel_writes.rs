@@ -48,7 +48,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::DELETE,
         path: "/channels/{name}",
         access: Access::Scope(Scope::ChannelsWrite),
-        summary: "Deletes a channel. Requests that run on it end there, and jobs in its provider's queue are still polled.",
+        summary: "Deletes a channel. Running requests finish on it, and the gateway continues to poll jobs in its provider's queue.",
         query: &[SOURCE],
         body: None,
         returns: Returns::Nothing,
@@ -78,7 +78,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/channels/{name}/test",
         access: Access::Scope(Scope::ChannelsWrite),
-        summary: "Sends a small chat with each key of a channel; one without chat models is only reached.",
+        summary: "Sends a small chat with each key of a channel. If the channel has no chat model, only checks that its server is reachable.",
         query: &[],
         body: Some("action"),
         returns: Returns::Object("channel_test", 200),
@@ -251,7 +251,7 @@ async fn test_channel(call: &Call, reloadable: &Reloadable, open: &OpenChannel) 
         let error = match reach(&app.egress, &open.channel).await {
             Some(Err(error)) => Some(error),
             Some(Ok(reached)) if reached.status >= 500 => {
-                Some(format!("the server answered {}", reached.status))
+                Some(format!("the server returned status {}", reached.status))
             }
             Some(Ok(_)) | None => None,
         };

@@ -48,7 +48,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/channels/{name}/health",
         access: Access::Scope(Scope::ChannelsRead),
-        summary: "A channel's circuit, cooldowns and last calls on the node that replies.",
+        summary: "A channel's circuit breaker, cooldowns and last calls on the node that handles the request.",
         query: &[],
         body: None,
         returns: Returns::List("channel_health"),

@@ -39,7 +39,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/chats/{id}",
         access: Access::Scope(Scope::ChatsRead),
-        summary: "A chat with its failed attempts and its money. Its messages are not stored.",
+        summary: "A chat with its failed attempts and its charge. Messages are not stored.",
         query: &[],
         body: None,
         returns: Returns::Object("chat_detail", 200),

@@ -28,7 +28,7 @@ pub(super) enum Target {
 
 impl Target {
     /// Selects one of two objects of the same name: `stored` from the database and `fixed` from elsewhere. An object of the file wins unless the
-    /// request asks for the database's; a built-in one is selected only if there is no other. `None` if no object matches.
+    /// request selects the database's; a built-in one is selected only if there is no other. `None` if no object matches.
     pub(super) fn find(
         call: &Call,
         stored: Option<ConfigurationRow>,

@@ -27,7 +27,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/events/verify",
         access: Access::Scope(Scope::EventsRead),
-        summary: "Walks the trail from its first event; `first_bad` is the first that was changed or is missing.",
+        summary: "Verifies the hash chain of the trail from its first event; `first_bad` is the first event that was altered or is missing.",
         query: &[],
         body: None,
         returns: Returns::Object("verification", 200),

@@ -231,7 +231,7 @@ pub fn document(endpoints: impl Iterator<Item = &'static Endpoint>) -> Value {
     let error = json!({
         "type": "object",
         "required": ["error"],
-        "properties": { "error": error, "current": { "type": "object", "description": "With 412: the object as it is." } },
+        "properties": { "error": error, "current": { "type": "object", "description": "With 412: the current object." } },
     });
     schemas.insert("error".to_owned(), error);
     json!({
@@ -266,11 +266,11 @@ pub(crate) fn operation(endpoint: &Endpoint, error: &str) -> Value {
         Access::Public => operation["security"] = json!([]),
         Access::Any => {}
         Access::Scope(scope) => {
-            operation["description"] = json!(format!("Needs `{}`.", scope.name()));
+            operation["description"] = json!(format!("Requires the scope `{}`.", scope.name()));
         }
         Access::AnyOf(scopes) => {
             let names: Vec<_> = scopes.iter().map(|s| format!("`{}`", s.name())).collect();
-            operation["description"] = json!(format!("Needs {}.", names.join(" or ")));
+            operation["description"] = json!(format!("Requires the scope {}.", names.join(" or ")));
         }
     }
     if let Some(body) = endpoint.body {
@@ -284,14 +284,14 @@ pub(crate) fn operation(endpoint: &Endpoint, error: &str) -> Value {
     operation
 }
 
-/// The operation id: the method and the words of the path, such as `get_users_id`.
+/// The operation id: the method and the parts of the path, such as `get_users_id`.
 fn operation_id(endpoint: &Endpoint) -> String {
-    let words = endpoint.path.split(['/', '{', '}']);
-    let words = words.filter(|word| !word.is_empty());
+    let parts = endpoint.path.split(['/', '{', '}']);
+    let parts = parts.filter(|part| !part.is_empty());
     let method = endpoint.method.as_str().to_ascii_lowercase();
     [method.as_str()]
         .into_iter()
-        .chain(words)
+        .chain(parts)
         .collect::<Vec<_>>()
         .join("_")
 }
@@ -449,7 +449,7 @@ fn member_schema(kind: &str) -> Value {
             json!({ "type": "array", "items": { "type": "string", "enum": scope_names() } })
         }
         "role" => json!({ "type": "string", "enum": ROLES.map(|(_, name)| name) }),
-        words => json!({ "type": "string", "enum": words.split('|').collect::<Vec<_>>() }),
+        values => json!({ "type": "string", "enum": values.split('|').collect::<Vec<_>>() }),
     };
     if is_nullable {
         schema["type"] = json!([schema["type"], "null"]);

@@ -15,7 +15,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Method::POST,
     path: "/quote",
     access: Access::Scope(Scope::PricesRead),
-    summary: "What a request would be held for, and the channels that serve it. Nothing is held or charged.",
+    summary: "The amount that would be held for a request, and the channels that serve it. Nothing is held or charged.",
     query: &[],
     body: Some("quote_request"),
     returns: Returns::Object("quote", 200),

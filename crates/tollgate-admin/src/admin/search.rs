@@ -23,7 +23,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
         Scope::ConfigRead,
         Scope::EventsRead,
     ]),
-    summary: "What an exact id names, of what the caller may read: task, chat, user, key, request, provider job.",
+    summary: "The object with an exact id, if the caller may read it: task, chat, user, key, request or provider job.",
     query: &["q"],
     body: None,
     returns: Returns::Object("search", 200),

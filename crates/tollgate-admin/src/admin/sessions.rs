@@ -45,7 +45,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::GET,
         path: "/session/methods",
         access: Access::Public,
-        summary: "How one can sign in: `oidc` has the label of the OpenID provider, null if there is none.",
+        summary: "The sign-in methods: `oidc` has the label of the OpenID provider; null if there is none.",
         query: &[],
         body: None,
         returns: Returns::Object("sign_in_methods", 200),
@@ -55,7 +55,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/session/fresh",
         access: Access::Any,
-        summary: "Confirms the password: for five minutes the session may change money and secrets.",
+        summary: "Verifies the password: for the next five minutes the session may change money and secrets.",
         query: &[],
         body: Some("password"),
         returns: Returns::Object("me", 200),
@@ -119,7 +119,7 @@ fn password(name: &str, value: &Value) -> Result<String, AdminError> {
         .ok_or_else(|| AdminError::invalid(name, message()))
 }
 
-fn bad_credentials() -> AdminError {
+fn invalid_credentials() -> AdminError {
     let message = "name, password or code is wrong, or the code was used or has expired";
     AdminError::new(StatusCode::UNAUTHORIZED, "bad_credentials", message)
 }
@@ -155,11 +155,11 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     };
     match call.app.store.begin_session(&request, new).await? {
         Ok(_) => {}
-        Err(AdminRejection::NotFound) => return Err(bad_credentials()),
+        Err(AdminRejection::NotFound) => return Err(invalid_credentials()),
         Err(rejection) => return Err(AdminError::from_rejection(rejection, "admin")),
     }
     let session = call.app.store.session_by_hash(&hash, call.now).await?;
-    let me = Actor::of_session(session.ok_or_else(bad_credentials)?).to_json();
+    let me = Actor::of_session(session.ok_or_else(invalid_credentials)?).to_json();
     let reply = Reply::json(me).status(StatusCode::CREATED);
     Ok(reply.header(header::SET_COOKIE, set_cookie(&call, &secret, COOKIE_AGE)))
 }
@@ -196,7 +196,7 @@ async fn password_sign_in(
     let found = found.filter(|found| !found.admin.disabled);
     let hash = found.as_ref().and_then(|found| found.password.clone());
     let is_right = call.app.passwords.verify(password, hash).await?;
-    let found = found.filter(|_| is_right).ok_or_else(bad_credentials)?;
+    let found = found.filter(|_| is_right).ok_or_else(invalid_credentials)?;
     let admin_id = found.admin.id;
     Ok((SignIn::Password { admin_id }, name))
 }
@@ -210,16 +210,19 @@ async fn link_sign_in(
     let store = &call.app.store;
     let hash = id::key_hash(code);
     let owner = store.admin_link(&hash, call.now).await?;
-    let admin_id = owner.ok_or_else(bad_credentials)?;
+    let admin_id = owner.ok_or_else(invalid_credentials)?;
     let (first_name, actor) = if admin_id.is_empty() {
         if !comes_from_this_machine(call) {
-            return Err(bad_credentials());
+            return Err(invalid_credentials());
         }
         let message = "is required: the link of a first start creates an admin";
         let name = name.ok_or_else(|| AdminError::invalid("name", message))?;
         (Some(name.clone()), name)
     } else {
-        let admin = store.admin(&admin_id).await?.ok_or_else(bad_credentials)?;
+        let admin = store
+            .admin(&admin_id)
+            .await?
+            .ok_or_else(invalid_credentials)?;
         if name.is_some_and(|name| name != admin.name) {
             let message = "is not the name of the admin whom the link is for; leave it out";
             return Err(AdminError::invalid("name", message));
@@ -298,7 +301,7 @@ async fn refresh(call: Call) -> Result<Reply, AdminError> {
     let found = store.admin_sign_in(&session.admin).await?;
     let hash = found.and_then(|found| found.password);
     if !call.app.passwords.verify(password, hash).await? {
-        return Err(bad_credentials());
+        return Err(invalid_credentials());
     }
     let mut session = session.clone();
     session.fresh_until = store

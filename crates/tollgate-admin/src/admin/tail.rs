@@ -28,7 +28,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Method::GET,
     path: "/tail",
     access: Access::AnyOf(&[Scope::TasksRead, Scope::ChatsRead]),
-    summary: "Server-sent events `task` and `chat`, as these are submitted, start and end. `Last-Event-ID` resumes.",
+    summary: "Server-sent events: `task` when a task is submitted, starts or ends, `chat` when a chat has ended. `Last-Event-ID` resumes the stream.",
     query: &["model", "user_id", "key_id", "channel", "state", "outcome"],
     body: None,
     returns: Returns::Text("text/event-stream"),

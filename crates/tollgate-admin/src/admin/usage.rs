@@ -17,7 +17,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Method::GET,
     path: "/usage",
     access: Access::Scope(Scope::UsersRead),
-    summary: "What was spent and generated, the latest first; `from` and `to` count whole hours.",
+    summary: "Amounts spent and outputs generated, latest first; `from` and `to` select full hours.",
     query: &[
         "from", "to", "group_by", "metric", "model", "user_id", "key_id", "channel",
     ],
@@ -105,16 +105,16 @@ fn parse_position(position: &[String]) -> Result<UsagePosition, AdminError> {
     parsed.ok_or_else(|| AdminError::invalid("cursor", "is not a cursor of this list"))
 }
 
-/// The comma-separated words of a parameter, in the order of `known`. Empty if the parameter is absent.
-fn words<T: Copy>(
+/// The comma-separated names in a parameter, in the order of `known`. Empty if the parameter is absent.
+fn parse_names<T: Copy>(
     call: &Call,
     parameter: &str,
     known: &[T],
     name: fn(T) -> &'static str,
 ) -> Result<Vec<T>, AdminError> {
     let given = call.query.list(parameter).unwrap_or_default();
-    for (at, word) in given.iter().enumerate() {
-        if !known.iter().any(|one| name(*one) == word) || given[..at].contains(word) {
+    for (at, value) in given.iter().enumerate() {
+        if !known.iter().any(|one| name(*one) == value) || given[..at].contains(value) {
             let names: Vec<_> = known.iter().map(|one| name(*one)).collect();
             let message = format!(
                 "must be some of these, each once, separated by commas: {}",
@@ -123,7 +123,7 @@ fn words<T: Copy>(
             return Err(AdminError::invalid(parameter, message));
         }
     }
-    let is_given = |one: &&T| given.iter().any(|word| word == name(**one));
+    let is_given = |one: &&T| given.iter().any(|value| value == name(**one));
     Ok(known.iter().filter(is_given).copied().collect())
 }
 
@@ -142,8 +142,8 @@ impl Usage {
         call: &Call,
         groups: &[(&'static str, &'static str)],
     ) -> Result<Self, AdminError> {
-        let groups = words(call, "group_by", groups, |group| group.0)?;
-        let mut metrics = words(call, "metric", &METRICS, |metric| metric)?;
+        let groups = parse_names(call, "group_by", groups, |group| group.0)?;
+        let mut metrics = parse_names(call, "metric", &METRICS, |metric| metric)?;
         if metrics.is_empty() {
             metrics.extend(METRICS);
         }

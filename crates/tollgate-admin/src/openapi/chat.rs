@@ -42,7 +42,7 @@ pub(super) fn paths(paths: &mut Map<String, Value>) {
         paths.insert((*path).to_owned(), json!({ "get": list }));
         let one = get(
             "Chat",
-            "One of them",
+            "A chat model",
             &format!("{id}One"),
             &[named("The model.")],
             json!({ "type": "object" }),
@@ -69,8 +69,10 @@ fn post(chat: &ChatPath) -> Value {
     let format = chat.endpoint.format.name();
     let is_count = chat.operation == ChatOperation::CountTokens;
     let summary = match (is_count, chat.endpoint.bare) {
-        (true, _) => "Count a prompt's tokens; free".to_owned(),
-        (false, true) => format!("Chat, {format} format, as the provider's own API"),
+        (true, _) => "Count the tokens of a prompt; not charged".to_owned(),
+        (false, true) => {
+            format!("Chat, {format} format, without the envelope, as in the provider's own API")
+        }
         (false, false) => format!("Chat, {format} format"),
     };
     let mut parameters = vec![json!({
@@ -91,12 +93,15 @@ fn post(chat: &ChatPath) -> Value {
     } else {
         json!({ "type": "object" })
     };
-    let mut done = response("The reply; with `stream`, the format's own events", &reply);
+    let mut done = response(
+        "The response; with `stream`, the events of the format",
+        &reply,
+    );
     done["content"]["text/event-stream"] = json!({});
     let mut responses = json!({ "200": done });
     for status in [400, 401, 402, 403, 404, 413, 429, 502, 503, 504] {
         responses[status.to_string()] = response(
-            "An error, in the format's own envelope",
+            "An error in the error format of the chat format",
             &json!({ "type": "object" }),
         );
     }

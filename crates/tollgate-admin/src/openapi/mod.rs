@@ -28,7 +28,7 @@ pub fn document(public_url: &str) -> Value {
             { "name": "Images", "description": "Generate and edit images." },
             { "name": "Videos", "description": "Generate videos." },
             { "name": "Speech", "description": "Generate speech from text." },
-            { "name": "Tasks", "description": "Follow, list and cancel what was submitted." },
+            { "name": "Tasks", "description": "Poll, list and cancel tasks." },
             { "name": "Account", "description": "Balances." },
             { "name": "Files", "description": "Uploads and results." },
             { "name": "Service", "description": "Health, metrics and documentation." },
@@ -68,22 +68,22 @@ fn other_paths() -> Value {
         "/v1/images/generations": { "post": submission(Endpoint::ImageGenerations, "Generate images", "generateImages") },
         "/v1/images/edits": { "post": submission(Endpoint::ImageEdits, "Edit an image", "editImages") },
         "/v1/video/generations": { "post": submission(Endpoint::VideoGenerations, "Generate a video", "generateVideo") },
-        "/v1/videos": { "post": submission(Endpoint::Videos, "Generate a video; the body may be a form too", "createVideo") },
-        "/v1/videos/{task_id}": { "get": get("Videos", "A video's task, as OpenAI's video resource", "getVideo", &[task_id()], reference("Video")) },
+        "/v1/videos": { "post": submission(Endpoint::Videos, "Generate a video; the body may also be a form", "createVideo") },
+        "/v1/videos/{task_id}": { "get": get("Videos", "A video task in the format of OpenAI's video resource", "getVideo", &[task_id()], reference("Video")) },
         "/v1/videos/{task_id}/content": { "get": content() },
         "/v1/audio/speech": { "post": submission(Endpoint::AudioSpeech, "Generate speech; the response is a receipt, not the audio", "createSpeech") },
         "/native/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Generate speech, with the provider's field names", "createNativeSpeech") },
         "/native/v1/audio/tts/{task_id}": { "get": get("Speech", "A speech task", "getNativeSpeech", &[task_id()], reference("TaskRecord")) },
-        "/kling/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "The same under the provider's own name", "createKlingSpeech") },
-        "/kling/v1/audio/tts/{task_id}": { "get": get("Speech", "The same under the provider's own name", "getKlingSpeech", &[task_id()], reference("TaskRecord")) },
+        "/kling/v1/audio/tts": { "post": submission(Endpoint::NativeSpeech, "Generate speech; alias of `/native/v1/audio/tts`", "createKlingSpeech") },
+        "/kling/v1/audio/tts/{task_id}": { "get": get("Speech", "A speech task; alias of `/native/v1/audio/tts/{task_id}`", "getKlingSpeech", &[task_id()], reference("TaskRecord")) },
         "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Generate speech, with its fields in `metadata`", "generateAudio") },
-        "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, flat", "getGeneration", &[task_id()], reference("Generation")) },
+        "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, without the envelope and with flat fields", "getGeneration", &[task_id()], reference("Generation")) },
         "/v1/uploads/images": { "post": upload() },
         "/v1/tasks": { "get": get("Tasks", "Your tasks, newest first", "listTasks", &page(), reference("TaskPage")) },
         "/v1/tasks/{task_id}": { "get": get("Tasks", "A task", "getTask", &[task_id()], reference("TaskRecord")) },
         "/v1/tasks/{task_id}/cancel": { "post": cancel() },
         "/v1/tasks/{task_id}/callbacks": { "get": get("Tasks", "The task's webhook, and every delivery attempt", "getTaskCallbacks", &[task_id()], reference("CallbackLog")) },
-        "/v1/callbacks/secret": { "get": get("Account", "The secret with which webhooks of this key's tasks are signed", "getCallbackSecret", &[], reference("CallbackSecret")) },
+        "/v1/callbacks/secret": { "get": get("Account", "The secret that signs the webhooks of this key's tasks", "getCallbackSecret", &[], reference("CallbackSecret")) },
         "/v1/tasks/batch": { "post": batch() },
         "/v1/models": { "get": get("Images", "Models that this key may use", "listModels", &[], reference("ModelList")) },
         "/v1/models/{named}": { "get": get("Images", "A model", "getModel", &[model()], json!({ "type": "object" })) },
@@ -93,12 +93,12 @@ fn other_paths() -> Value {
         "/user/balance": { "get": get("Account", "The user's balance", "getUserBalanceShort", &[], reference("Balance")) },
         "/v1/quote": { "post": quote() },
         "/files/{name}": { "get": file() },
-        "/healthz": { "get": open("Whether the process answers", "healthz", "application/json") },
-        "/readyz": { "get": open("Whether database and storage answer, and this node fits the others", "readyz", "application/json") },
-        "/metrics": { "get": open("Metrics for Prometheus; public on loopback, else for the admin key", "metrics", "text/plain") },
+        "/healthz": { "get": open("Whether the process responds", "healthz", "application/json") },
+        "/readyz": { "get": open("Whether the database and the storage respond, and this node's configuration matches the other nodes", "readyz", "application/json") },
+        "/metrics": { "get": open("Metrics for Prometheus; public on loopback, otherwise with the admin key", "metrics", "text/plain") },
         "/openapi.json": { "get": open("This document", "openapi", "application/json") },
         "/docs": { "get": open("The documentation", "docs", "text/html") },
-        "/docs/api": { "get": open("A page to read and try this API", "docsApi", "text/html") },
+        "/docs/api": { "get": open("An interactive reference of this API", "docsApi", "text/html") },
     })
 }
 
@@ -126,16 +126,16 @@ fn submission(endpoint: Endpoint, summary: &str, id: &str) -> Value {
         "tags": [tag],
         "operationId": id,
         "summary": summary,
-        "description": "Returns a task id at once; read the result with `GET /v1/tasks/{task_id}`. The `model` decides which fields there are.",
+        "description": "Returns a task id immediately. Read the result with `GET /v1/tasks/{task_id}`. The available fields depend on the `model`.",
         "parameters": [
             {
                 "name": "Idempotency-Key", "in": "header", "required": false,
-                "description": "The same key and body return the first receipt and are charged once; kept 24 hours.",
+                "description": "A repeated request with the same key and body returns the first receipt and is charged once. Keys are kept for 24 hours.",
                 "schema": { "type": "string", "minLength": 1, "maxLength": 255 },
             },
             {
                 "name": "x-tollgate-strict", "in": "header", "required": false,
-                "description": "`true`: fields without effect are an error instead of an adjustment.",
+                "description": "`true`: a field without effect is an error instead of an adjustment.",
                 "schema": { "type": "string", "enum": ["true", "false"] },
             },
         ],
@@ -156,7 +156,7 @@ fn content() -> Value {
     json!({
         "tags": ["Videos"],
         "operationId": "getVideoContent",
-        "summary": "The video file, with range requests",
+        "summary": "The video file; supports range requests",
         "parameters": [task_id()],
         "responses": responses,
     })
@@ -171,7 +171,7 @@ fn upload() -> Value {
         "tags": ["Images"],
         "operationId": "uploadImage",
         "summary": "Upload a reference image",
-        "description": "JPEG, PNG, WebP or GIF of at most 20971520 bytes. The link works for 72 hours, also as a reference.",
+        "description": "JPEG, PNG, WebP or GIF of at most 20971520 bytes. The returned URL is valid for 72 hours and can be used as a reference.",
         "requestBody": {
             "required": true,
             "content": { "multipart/form-data": { "schema": {
@@ -188,7 +188,7 @@ fn cancel() -> Value {
     json!({
         "tags": ["Tasks"],
         "operationId": "cancelTask",
-        "summary": "Cancel an unfinished task; costs nothing",
+        "summary": "Cancel an unfinished task; a cancelled task is not charged",
         "parameters": [task_id()],
         "responses": responses(reference("TaskRecord"), &[401, 403, 404, 409, 429]),
     })
@@ -199,12 +199,12 @@ fn quote() -> Value {
     json!({
         "tags": ["Account"],
         "operationId": "createQuote",
-        "summary": "What a request would be held for; nothing is held or charged",
-        "description": "Errors of `request` are those of its endpoint, in that endpoint's own form.",
+        "summary": "The amount that would be held for a request; nothing is held or charged",
+        "description": "Errors in `request` are returned as by its endpoint, in the error format of that endpoint.",
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": object(&["endpoint", "request"], json!({
-                "endpoint": { "type": "string", "description": "The path that the request would be sent to.", "examples": ["/v1/images/generations"] },
+                "endpoint": { "type": "string", "description": "The path to which the request would be sent.", "examples": ["/v1/images/generations"] },
                 "request": { "type": "object", "description": "The body for that path." },
             })) } },
         },
@@ -216,7 +216,7 @@ fn batch() -> Value {
     json!({
         "tags": ["Tasks"],
         "operationId": "batchTasks",
-        "summary": "Several tasks, in the order of the request",
+        "summary": "Several tasks, in the order of the requested ids",
         "requestBody": {
             "required": true,
             "content": { "application/json": { "schema": {
@@ -224,7 +224,7 @@ fn batch() -> Value {
                 "required": ["task_ids"],
                 "properties": { "task_ids": {
                     "type": "array", "minItems": 1, "maxItems": 100, "items": { "type": "string" },
-                    "description": "An unknown id, or another user's, gives `{id, status: \"not_found\"}`.",
+                    "description": "For an unknown id, or an id of another user's task, the response has `{id, status: \"not_found\"}`.",
                 } },
             } } },
         },
@@ -236,15 +236,15 @@ fn file() -> Value {
     json!({
         "tags": ["Files"],
         "operationId": "getFile",
-        "summary": "A result or upload, with range requests, until it expires",
+        "summary": "A result or upload, until it expires; supports range requests",
         "security": [],
         "parameters": [{ "name": "name", "in": "path", "required": true, "schema": { "type": "string" } }],
         "responses": {
             "200": { "description": "The file", "content": { "image/*": {} } },
             "206": { "description": "The requested range", "content": { "image/*": {} } },
-            "404": response("Unknown", &reference("Error")),
+            "404": response("Not found", &reference("Error")),
             "410": response("Expired", &reference("Error")),
-            "416": response("No such range", &reference("Error")),
+            "416": response("Range not satisfiable", &reference("Error")),
         },
     })
 }
@@ -272,7 +272,7 @@ fn model() -> Value {
 fn page() -> [Value; 2] {
     [
         json!({ "name": "limit", "in": "query", "required": false, "schema": { "type": "integer", "minimum": 1, "maximum": 100, "default": 20 } }),
-        json!({ "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" }, "description": "`next_cursor` of the page before." }),
+        json!({ "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" }, "description": "`next_cursor` of the previous page." }),
     ]
 }
 
@@ -331,20 +331,20 @@ fn fixed_schemas() -> Value {
         "Quote": object(&["endpoint", "model", "job", "adjustments", "unit", "units", "price", "total", "exact", "currency", "available"], json!({
             "endpoint": text(),
             "model": text(),
-            "job": { "type": "object", "description": "The request as it is understood, with every default." },
+            "job": { "type": "object", "description": "The validated request, with all defaults." },
             "adjustments": { "type": "array", "items": { "type": "object" }, "description": "Values that would be changed or ignored." },
             "unit": { "type": "string", "enum": ["image", "second", "video", "character", "token"] },
             "units": { "type": "integer", "minimum": 0 },
-            "price": { "type": ["string", "null"], "description": "Of one unit; null for tokens." },
-            "total": { "type": "string", "description": "What would be held." },
-            "exact": { "type": "boolean", "description": "False for chats: they cost at most the total." },
+            "price": { "type": ["string", "null"], "description": "The price of one unit; null for tokens." },
+            "total": { "type": "string", "description": "The amount that would be held." },
+            "exact": { "type": "boolean", "description": "False for chats: their cost is at most `total`." },
             "currency": text(),
-            "available": { "type": "boolean", "description": "Whether a channel takes such requests now." },
+            "available": { "type": "boolean", "description": "Whether a channel currently accepts such requests." },
         })),
         "Balance": object(&["success"], json!({
             "success": { "type": "boolean" },
             "message": { "type": "string", "description": "Only on failure." },
-            "remain_balance": { "type": "number", "description": "-1 where there is no limit." },
+            "remain_balance": { "type": "number", "description": "-1 if there is no limit." },
             "used_balance": { "type": "number" },
             "unlimited_quota": { "type": "boolean" },
         })),
@@ -358,7 +358,7 @@ fn fixed_schemas() -> Value {
         "CallbackLog": object(&["task_id", "url", "state", "next_at", "tries"], json!({
             "task_id": text(), "url": text(),
             "state": { "enum": ["task_unfinished", "waiting", "delivered", "given_up"] },
-            "next_at": { "type": ["integer", "null"], "description": "Unix seconds of the next try." },
+            "next_at": { "type": ["integer", "null"], "description": "Unix seconds of the next delivery attempt." },
             "tries": { "type": "array", "items": object(&["number", "at", "took_ms", "status", "error"], json!({
                 "number": { "type": "integer" },
                 "at": { "type": "integer", "description": "Unix seconds." },

@@ -19,7 +19,7 @@ pub(super) fn get(
 }
 
 pub(super) fn responses(schema: Value, errors: &[u16]) -> Value {
-    let mut responses = json!({ "200": response("Done", &schema) });
+    let mut responses = json!({ "200": response("OK", &schema) });
     for status in errors {
         responses[status.to_string()] = response("An error", &reference("Error"));
     }

@@ -65,7 +65,7 @@ pub(crate) fn read_error(status: u16, body: &[u8]) -> UpstreamError {
         Ok(value) => {
             let mut parsed = parse_error(&value);
             if parsed.message.is_empty() {
-                parsed.message = format!("the upstream answered with status {status}");
+                parsed.message = format!("the upstream responded with status {status}");
             }
             parsed
         }
@@ -99,7 +99,7 @@ pub(super) fn is_truthy(value: &Value) -> bool {
 fn message_from_text(status: u16, text: &str) -> String {
     let text = text.trim();
     if text.is_empty() || text.starts_with('<') {
-        return format!("the upstream answered with status {status} and no error message");
+        return format!("the upstream responded with status {status} and no error message");
     }
     truncate(text)
 }

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_body_may_wrap_the_request() {
+    fn a_count_tokens_body_can_wrap_the_request() {
         for (body, request) in [
             (r#"{"contents":[]}"#, r#"{"contents":[]}"#),
             (

@@ -91,7 +91,7 @@ pub(crate) fn read_error(status: u16, body: &[u8]) -> UpstreamError {
         Ok(value) => {
             let mut error = parse_error(unwrap_envelope(&value));
             if error.message.is_empty() {
-                error.message = format!("the upstream answered with status {status}");
+                error.message = format!("the upstream responded with status {status}");
             }
             error
         }
@@ -172,7 +172,7 @@ fn message_from_text(status: u16, body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(4 * MAX_MESSAGE_CHARS)]);
     let text = text.trim();
     if text.is_empty() || text.starts_with('<') {
-        return format!("the upstream answered with status {status}");
+        return format!("the upstream responded with status {status}");
     }
     truncate(text)
 }

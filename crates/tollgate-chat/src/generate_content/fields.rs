@@ -180,7 +180,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn members_are_taken_in_both_spellings_and_the_rest_is_kept() {
+    fn members_are_read_in_both_spellings_and_others_are_kept() {
         let value =
             json!({"inline_data": 1, "topK": 2, "other_one": 3, "none": null, "flag": true});
         let mut fields = Fields::new(value, "x").unwrap();

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_of_every_vendor_survive_the_clients_round_trip() {
+    fn signatures_are_unchanged_after_a_round_trip_through_the_client() {
         for vendor in ["gemini", "anthropic", "openai"] {
             let opaque = Opaque::new(vendor, "EqQBCkYIAR/+");
             let sent = for_client(&opaque);

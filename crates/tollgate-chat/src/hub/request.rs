@@ -44,7 +44,7 @@ pub struct Request {
     pub parallel_tools: Option<bool>,
     /// How much to reason, and whether to return the reasoning.
     pub reasoning: Option<Reasoning>,
-    /// The verbosity of the answer: `low`, `medium` or `high`.
+    /// The verbosity of the output: `low`, `medium` or `high`.
     pub verbosity: Option<String>,
     /// The end user: `user`, `safety_identifier`, `metadata.user_id`.
     pub user: Option<String>,

@@ -22,7 +22,7 @@ pub struct Response {
     pub extra: ExtraFields,
 }
 
-/// One of the alternative answers of a response.
+/// One of the alternative outputs of a response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// Number of the choice, from 0.

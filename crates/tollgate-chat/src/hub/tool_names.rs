@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn illegal_tool_names_are_changed_and_remembered() {
+    fn illegal_tool_names_are_replaced_and_restored() {
         let tool = |name: &str| Tool {
             kind: ToolKind::Function {
                 name: name.to_owned(),

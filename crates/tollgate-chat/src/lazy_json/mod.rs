@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_name_the_allowed_range_and_the_value() {
+    fn error_messages_state_the_allowed_range_and_the_value() {
         let message =
             |rule: FieldRule, value: Scalar<'_>| rule.check("n", &value).map(|error| error.message);
         assert_eq!(message(FieldRule::Integer(1, 8), Scalar::Integer(8)), None);

@@ -46,8 +46,8 @@ pub(super) fn is_name_character(c: char) -> bool {
 }
 
 /// The allowed values for an error message, such as "`one`, `two` or `three`".
-pub(super) fn list_alternatives(words: &[&str]) -> String {
-    let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+pub(super) fn list_alternatives(values: &[&str]) -> String {
+    let quoted: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
         _ => quoted.concat(),

@@ -71,8 +71,8 @@ fn error_from_text(status: u16, text: &str) -> UpstreamError {
     let text = text.trim();
     let is_page = text.starts_with('<');
     let message = match (text.is_empty(), is_page) {
-        (true, _) => format!("the upstream answered with status {status} and no error message"),
-        (_, true) => format!("the upstream answered with status {status} and a web page"),
+        (true, _) => format!("the upstream responded with status {status} and no error message"),
+        (_, true) => format!("the upstream responded with status {status} and a web page"),
         _ => truncate(text),
     };
     UpstreamError {

@@ -225,7 +225,7 @@ fn check_tool_choice(raw: Option<&RawValue>) -> Result<(), InvalidRequest> {
     check_start(raw, "tool_choice", "{", "an object")?;
     let choice: Choice<'_> = serde_json::from_str(raw.get())
         .map_err(|_| InvalidRequest::new("tool_choice", "must be an object"))?;
-    let kind = check_word("tool_choice.type", choice.kind, TOOL_CHOICE_TYPES)?;
+    let kind = check_one_of("tool_choice.type", choice.kind, TOOL_CHOICE_TYPES)?;
     parse_flag(
         "tool_choice.disable_parallel_tool_use",
         choice.disable_parallel_tool_use,
@@ -243,17 +243,17 @@ fn check_tool_choice(raw: Option<&RawValue>) -> Result<(), InvalidRequest> {
     Ok(())
 }
 
-/// Checks that the value is one of `words`, and returns it.
-fn check_word(
+/// Checks that the value is one of `allowed`, and returns it.
+fn check_one_of(
     field: &str,
     raw: Option<&RawValue>,
-    words: &[&'static str],
+    allowed: &[&'static str],
 ) -> Result<&'static str, InvalidRequest> {
     let value = raw.and_then(parse_string);
-    let found = words.iter().find(|word| value.as_deref() == Some(**word));
-    found
-        .copied()
-        .ok_or_else(|| InvalidRequest::new(field, format!("must be {}", list_alternatives(words))))
+    let found = allowed.iter().find(|one| value.as_deref() == Some(**one));
+    found.copied().ok_or_else(|| {
+        InvalidRequest::new(field, format!("must be {}", list_alternatives(allowed)))
+    })
 }
 
 /// Checks `thinking`. Returns its budget.
@@ -273,7 +273,7 @@ fn check_thinking(
     check_start(raw, "thinking", "{", "an object")?;
     let thinking: Thinking<'_> = serde_json::from_str(raw.get())
         .map_err(|_| InvalidRequest::new("thinking", "must be an object"))?;
-    let kind = check_word("thinking.type", thinking.kind, THINKING_TYPES)?;
+    let kind = check_one_of("thinking.type", thinking.kind, THINKING_TYPES)?;
     if thinking
         .display
         .is_some_and(|raw| parse_string(raw).is_none())
@@ -312,8 +312,8 @@ fn check_output_config(raw: Option<&RawValue>) -> Result<bool, InvalidRequest> {
     let Some(effort) = config.effort else {
         return Ok(false);
     };
-    let words: Vec<&'static str> = EFFORTS.iter().map(|effort| effort.as_str()).collect();
-    check_word("output_config.effort", Some(effort), &words)?;
+    let efforts: Vec<&'static str> = EFFORTS.iter().map(|effort| effort.as_str()).collect();
+    check_one_of("output_config.effort", Some(effort), &efforts)?;
     Ok(true)
 }
 

@@ -31,7 +31,7 @@ pub(super) fn write_response(response: &Response, options: &RenderOptions<'_>) -
         );
     }
     if ends_with_text {
-        // Removes the block with the signature of the last text: clients use the last block as the answer.
+        // Removes the block with the signature of the last text: clients use the last block as the text of the response.
         content.pop();
     }
     let sequence = choice.and_then(|choice| choice.stop_sequence.as_deref());

@@ -54,9 +54,9 @@ pub enum ProviderOption {
 /// What the gateway does with an option that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfNotAllowed {
-    /// The gateway removes the option and names it to the client: the answer is the same without it.
+    /// The gateway removes the option and names it to the client: the response is the same without it.
     Remove,
-    /// The gateway rejects the request: the answer would differ without the option.
+    /// The gateway rejects the request: the response would differ without the option.
     Reject,
 }
 
@@ -125,7 +125,7 @@ impl FoundOption {
         self.field.ends_with(']')
     }
 
-    /// The error if the option is not allowed and the answer would differ without it.
+    /// The error if the option is not allowed and the response would differ without it.
     pub fn not_available(&self) -> InvalidRequest {
         let name = self.option.name();
         let why = format!(

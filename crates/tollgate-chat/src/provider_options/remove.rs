@@ -11,7 +11,7 @@ use crate::output_cap::append_member;
 /// The body without those options. `store` becomes `false` if the provider would store the response without it (the responses format).
 ///
 /// # Errors
-/// If the body is not JSON; if no tools remain, or the model is forced to call a tool that is removed: the answer would differ.
+/// If the body is not JSON; if no tools remain, or the model is forced to call a tool that is removed: the response would differ.
 pub fn remove_options(body: &[u8], options: &[&FoundOption]) -> Result<Bytes, InvalidRequest> {
     let mut request: Value = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;

@@ -158,7 +158,7 @@ fn tools_are_removed_only_if_the_client_has_tools_of_its_own() {
 }
 
 #[test]
-fn removed_options_are_gone_and_the_rest_stays() {
+fn options_are_removed_and_other_members_are_kept() {
     for (body, left) in [
         (
             r#"{"model":"m","service_tier":"flex","n":1}"#,
@@ -197,7 +197,7 @@ fn every_option_has_a_name() {
 }
 
 #[test]
-fn betas_with_a_price_need_the_channels_leave() {
+fn betas_with_a_price_are_allowed_only_by_the_channel() {
     let allowed = ["context-1m-2025-08-07".to_owned(), "skills-*".to_owned()];
     for (name, is_allowed) in [
         ("interleaved-thinking-2025-05-14", true),

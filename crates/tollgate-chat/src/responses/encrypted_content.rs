@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn item_ids_are_joined_only_to_openais_own_content() {
+    fn item_ids_are_prepended_only_to_content_of_openai() {
         let extra = prepend_item_id(Opaque::new(VENDOR, "sig"), Some("rs_1"));
         assert_eq!(split_item_id(&extra), (Some("rs_1"), "sig"));
         assert_eq!(EncryptedContent::Signature(extra).encode(), "sig");

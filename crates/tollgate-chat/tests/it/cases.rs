@@ -197,7 +197,7 @@ fn streams_are_forwarded() {
 
 /// No format reads a request with so many stop sequences.
 #[test]
-fn more_stop_sequences_than_google_accepts_are_rejected_by_the_clients_name() {
+fn too_many_stop_sequences_are_rejected_with_the_clients_field_name() {
     let body = br#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;
     let from = format(&json!("chat-completions"));
     let mut request = from.read_request(body).unwrap();

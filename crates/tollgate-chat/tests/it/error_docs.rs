@@ -54,7 +54,7 @@ fn every_status_is_documented_in_every_format() {
 }
 
 #[test]
-fn paths_with_the_envelope_have_the_types_of_the_client_api() {
+fn errors_in_the_envelope_have_the_types_of_the_client_api() {
     for kind in ErrorKind::ALL {
         for format in ["chat-completions", "responses"] {
             let error = error(format, kind.status(), false);

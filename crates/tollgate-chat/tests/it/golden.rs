@@ -71,7 +71,7 @@ fn streams_are_forwarded_within_a_format() {
 /// A format reads back the request that it wrote, and forwarding sends the same as translating. Cases named `broken-…` are excepted: writers repair
 /// them.
 #[test]
-fn requests_survive_their_own_format() {
+fn requests_are_unchanged_after_a_round_trip_in_their_format() {
     let capabilities = ModelCapabilities::default();
     for (format, case, input) in intact_cases("requests") {
         let Ok(request) = format.read_request(&input) else {
@@ -105,7 +105,7 @@ fn requests_survive_their_own_format() {
 
 /// A format reads back the response that it wrote.
 #[test]
-fn responses_survive_their_own_format() {
+fn responses_are_unchanged_after_a_round_trip_in_their_format() {
     for (format, case, input) in intact_cases("replies") {
         let Ok(response) = format.read_response(&input) else {
             continue;

@@ -101,7 +101,7 @@ fn exercise_request(format: &dyn Format, body: &Bytes) -> Result<(), String> {
 }
 
 #[test]
-fn calls_that_are_open_side_by_side_each_get_an_empty_object() {
+fn parallel_calls_without_arguments_each_get_an_empty_object() {
     let start = |call: u32| Event::ToolStart {
         choice: 0,
         call,
@@ -136,7 +136,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn any_events_make_a_legal_stream(
+    fn any_events_are_written_as_a_legal_stream(
         format in any_format(), events in prop::collection::vec(any_event(), 0..40), cut: Index, flags: [bool; 3],
     ) {
         let [fails, include_usage, json_array] = flags;
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_survives_reading_and_writing((format, body) in from_template("request")) {
+    fn a_request_is_unchanged_after_reading_and_writing((format, body) in from_template("request")) {
         let text = body.to_string();
         let request = format.read_request(text.as_bytes()).unwrap();
         let capabilities = ModelCapabilities::default();
@@ -223,7 +223,7 @@ proptest! {
     }
 
     #[test]
-    fn a_response_is_the_same_complete_and_streamed((format, body) in from_template("response")) {
+    fn a_response_has_the_same_content_complete_and_streamed((format, body) in from_template("response")) {
         let response = format.read_response(body.to_string().as_bytes()).unwrap();
         let case = json!({"options": {"include_usage": true}});
         let again = format.read_response(&format.write_response(&response, &options(&case, None))).unwrap();
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_is_forwarded_the_same_however_it_is_cut(
+    fn forwarding_a_stream_does_not_depend_on_its_chunk_borders(
         format in any_format(), case: Index, cuts in prop::collection::vec(any::<Index>(), 0..6), line_end in prop::sample::select(vec!["\n", "\r\n", "\r"]),
         flags: [bool; 2],
     ) {

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_to_be_renewed_in_time() {
+    fn a_certificate_that_expires_soon_is_a_warning() {
         let folder = std::env::temp_dir().join(tollgate_core::id::short_id("tollgate-cert-"));
         std::fs::create_dir(&folder).unwrap();
         let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -131,7 +131,7 @@ mod tests {
         let unreadable = certificate(&files, 0);
         assert_eq!(unreadable.level, Level::Warn, "{unreadable}");
         std::fs::write(&files.cert, params.self_signed(&key).unwrap().pem()).unwrap();
-        for (days, level, words) in [
+        for (days, level, expected) in [
             (90, Level::Ok, "valid for 90 days"),
             (14, Level::Ok, "valid for 14 days"),
             (13, Level::Warn, "expires in 13 days"),
@@ -139,7 +139,7 @@ mod tests {
         ] {
             let found = certificate(&files, end - days * DAY);
             assert_eq!(found.level, level, "{found}");
-            assert!(found.to_string().contains(words), "{found}");
+            assert!(found.to_string().contains(expected), "{found}");
         }
         // If there are several authorities, the earliest expiry counts.
         let mut authorities = params.self_signed(&key).unwrap().pem();

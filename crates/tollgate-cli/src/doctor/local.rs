@@ -21,7 +21,7 @@ use crate::common::database_location;
 const MAX_CLOCK_DIFFERENCE: Millis = 5_000;
 /// Milliseconds of difference from which providers reject signed requests, because their tokens are valid for only a few minutes.
 pub(super) const UNUSABLE_CLOCK_DIFFERENCE: Millis = 60_000;
-/// Models that are named in one line, at most.
+/// The maximum number of models that are named in one line.
 const MAX_NAMED: usize = 5;
 /// How often a replica that is behind is checked again, and the pause between two checks.
 const REPLICA_CHECKS: u32 = 5;
@@ -99,11 +99,11 @@ pub(super) async fn check_database(config: &Config, found: &mut Vec<Finding>) ->
                 ),
                 Some(version) => Finding::ok(
                     "database",
-                    format!("{what} answers, schema version {version}"),
+                    format!("{what} responds, schema version {version}"),
                 ),
                 None => Finding::ok(
                     "database",
-                    format!("{what} answers and is empty: `tollgate serve` creates the tables"),
+                    format!("{what} responds and is empty: `tollgate serve` creates the tables"),
                 ),
             }
         }
@@ -171,7 +171,7 @@ pub(super) async fn check_replica(config: &Config, reads_database: bool) -> Opti
         Ok::<_, StoreError>(found)
     };
     Some(match check.await {
-        Ok(Some(Ok(_))) => Finding::ok("replica", "it answers and follows the primary"),
+        Ok(Some(Ok(_))) => Finding::ok("replica", "it responds and follows the primary"),
         Ok(Some(Err(why))) => Finding::warn("replica", format!("it is not read: {why}"), action),
         Ok(None) => return None,
         Err(e) => Finding::warn("replica", format!("it cannot be checked: {e}"), action),
@@ -192,7 +192,7 @@ pub(super) async fn check_redis(config: &Config) -> Option<Finding> {
         Err(e) => Err(e),
     };
     Some(match version {
-        Ok(version) => Finding::ok("redis", format!("{version} answers")),
+        Ok(version) => Finding::ok("redis", format!("{version} responds")),
         Err(e) => Finding::warn("redis", format!("it cannot be used: {e}"), action),
     })
 }
@@ -232,7 +232,7 @@ pub(super) async fn check_storage(config: &Config) -> Finding {
             Ok(free) if free < 2 * reserve => {
                 let message = format!("{shown} takes files, {} MB of its disk are free", mb(free));
                 let action = format!(
-                    "make room: with less than storage.reserve_mb = {} nothing new is taken",
+                    "free disk space: with less than storage.reserve_mb = {} uploads are rejected and tasks wait",
                     mb(reserve)
                 );
                 Finding::warn("storage", message, action)
@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_that_differs_most_decides() {
+    fn the_largest_clock_difference_decides() {
         let clock = |of: &str, ms| ClockDifference {
             of: of.to_owned(),
             ms,
@@ -320,7 +320,7 @@ mod tests {
                 _ => UNUSABLE_CLOCK_DIFFERENCE,
             },
         };
-        for (clocks, level, words) in [
+        for (clocks, level, expected) in [
             (vec![], Level::Ok, "no other clock"),
             (
                 vec![clock("a", 300), clock("b", -4_999)],
@@ -346,7 +346,7 @@ mod tests {
         ] {
             let found = check_clock(&clocks);
             assert_eq!(found.level, level, "{found}");
-            assert!(found.to_string().contains(words), "{found}");
+            assert!(found.to_string().contains(expected), "{found}");
         }
     }
 }

@@ -16,7 +16,7 @@ use finding::{Finding, Level};
 
 #[derive(Args)]
 pub(super) struct Doctor {
-    /// Leave out providers, the OpenID provider, Redis and the replica
+    /// Do not check providers, the OpenID provider, Redis and the replica
     #[arg(long)]
     offline: bool,
 }

@@ -28,12 +28,12 @@ pub(super) async fn check_channels(
     }
     let client = Client::new(ClientOptions::default());
     let channels = reloadable.routing.channels();
-    let answers = channels.iter().map(|open| reach(&client, &open.channel));
-    let answers = join_all(answers).await;
+    let results = channels.iter().map(|open| reach(&client, &open.channel));
+    let results = join_all(results).await;
     let mut clocks = Vec::new();
-    for (open, answer) in channels.iter().zip(answers) {
+    for (open, result) in channels.iter().zip(results) {
         let name = &open.channel.name;
-        found.push(match answer {
+        found.push(match result {
             None => Finding::ok("channel", format!("{name} needs no network")),
             Some(Ok(Reached { status: 500.., .. })) => Finding::warn(
                 "channel",
@@ -46,7 +46,7 @@ pub(super) async fn check_channels(
                     ms,
                     unusable_from: UNUSABLE_CLOCK_DIFFERENCE,
                 }));
-                let message = format!("{name} answers in {} ms", reached.ms);
+                let message = format!("{name} responds in {} ms", reached.ms);
                 Finding::ok("channel", message)
             }
             Some(Err(why)) => Finding::fail(
@@ -66,7 +66,7 @@ pub(super) async fn check_oidc(config: &Config) -> Option<Finding> {
     let client = Client::new(ClientOptions::default());
     let provider = OidcProvider::new(settings, ["", ""], client, Arc::new(SystemClock));
     Some(match provider.check().await {
-        Ok(()) => Finding::ok("oidc", format!("{issuer} answers")),
+        Ok(()) => Finding::ok("oidc", format!("{issuer} responds")),
         Err(e) => Finding::fail("oidc", e, "check `[oidc]`: docs/oidc.md"),
     })
 }

@@ -52,7 +52,7 @@ struct Checked {
 
 /// Creates the users and keys of a file; with `only_checks`, creates nothing.
 pub(super) async fn import(common: &Common, text: &str, only_checks: bool) -> Result<(), Failed> {
-    // The whole file is checked before anything is written.
+    // The complete file is checked before anything is written.
     let lines = check_file(text)?;
     let (mut users, mut keys, mut skipped) = (0, 0, 0);
     if !only_checks {
@@ -93,7 +93,7 @@ fn check_file(text: &str) -> Result<Vec<Checked>, Failed> {
         let line = check_line(line).map_err(|why| format!("line {number}: {why}"))?;
         if !hashes.insert(line.hash.clone()) {
             return Err(Failed::from(format!(
-                "line {number}: its key stands in another line too"
+                "line {number}: its key is in another line too"
             )));
         }
         checked.push(line);
@@ -106,7 +106,7 @@ fn check_line(text: &str) -> Result<Checked, String> {
     // The message of serde_json can contain a value.
     let line: Line = serde_json::from_str(text).map_err(|e| match e.classify() {
         serde_json::error::Category::Data => format!(
-            "a field is missing, unknown or of the wrong type, at column {}",
+            "a field is missing, unknown or of an invalid type, at column {}",
             e.column()
         ),
         _ => "it is not a JSON object".to_owned(),

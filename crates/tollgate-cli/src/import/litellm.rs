@@ -190,7 +190,7 @@ fn integer(params: &Map<String, Value>, name: &str) -> Result<Option<i64>, Strin
         Some(value) => value
             .as_i64()
             .map(Some)
-            .ok_or_else(|| format!("{name} is not a whole number")),
+            .ok_or_else(|| format!("{name} is not an integer")),
     }
 }
 

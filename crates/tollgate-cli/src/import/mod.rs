@@ -21,10 +21,10 @@ use targets::{Targets, Variant};
 
 #[derive(Args)]
 pub(super) struct Import {
-    /// Users and keys as JSON, one object a line; with --from, the channels of that gateway. `-` reads stdin
+    /// Users and keys as JSON, one object per line; with --from, the channels of that gateway. `-` reads stdin
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Only check the file of users and keys
+    /// Only validate the file of users and keys
     #[arg(long, conflicts_with = "from")]
     check: bool,
     /// Print the channels of that gateway's file as text for tollgate.toml

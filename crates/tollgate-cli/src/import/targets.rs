@@ -142,7 +142,7 @@ mod tests {
     use tollgate_config::providers::provider_of_kind;
 
     #[test]
-    fn every_provider_of_the_table_has_a_kind_and_is_there_once() {
+    fn every_provider_of_the_table_has_a_kind_and_is_listed_once() {
         let targets = Targets::load().unwrap();
         let lists = [
             &targets.litellm,
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_written_as_the_kinds_have_them() {
+    fn addresses_are_converted_to_base_urls_of_the_kinds() {
         let targets = Targets::load().unwrap();
         let find = |name: &str| targets.litellm.iter().find(|target| target.name == name);
         for (name, written, expected) in [
@@ -209,7 +209,7 @@ mod tests {
             let found = find(name).unwrap().base_url(written);
             match (&found, expected) {
                 (Ok(found), Ok(expected)) => assert_eq!(found.as_deref(), expected),
-                (Err(error), Err(words)) => assert!(error.contains(words), "{error}"),
+                (Err(error), Err(message)) => assert!(error.contains(message), "{error}"),
                 _ => panic!("{name} {written:?}: {found:?}"),
             }
         }

@@ -16,19 +16,19 @@ use tollgate_upstream::egress::{Client, ClientOptions};
 use super::common::{Common, Failed};
 use super::new_file::{exists, write_new};
 use environment::{FoundProvider, find_providers, missing_keys};
-use template::{Answers, write_configuration};
+use template::{Settings, write_configuration};
 
 const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
 
 #[derive(Args)]
 pub(super) struct Init {
-    /// Do not prompt: a channel for every key that is found, defaults for everything else
+    /// Do not prompt: create a channel for every key that is found, and use defaults for everything else
     #[arg(long)]
     yes: bool,
     /// The file to write
     #[arg(long, value_name = "FILE", default_value = "tollgate.toml")]
     out: PathBuf,
-    /// Do not try the channels, which costs a few tokens each
+    /// Do not test the channels (a test costs a few tokens per channel)
     #[arg(long)]
     no_test: bool,
 }
@@ -39,7 +39,7 @@ impl Init {
             return Err(exists(&self.out));
         }
         let mut found = find_providers(|name| std::env::var(name).ok());
-        let mut answers = Answers {
+        let mut settings = Settings {
             listen: DEFAULT_LISTEN.to_owned(),
             public_url: None,
             database_url: None,
@@ -51,7 +51,7 @@ impl Init {
                 input: io::stdin().lock(),
                 output: &mut log,
             };
-            answers = questions.prompt_for_settings()?;
+            settings = questions.prompt_for_settings()?;
             let mut kept = Vec::new();
             for provider in found {
                 if questions.prompt_for_provider(&provider)? {
@@ -61,7 +61,7 @@ impl Init {
             found = kept;
         }
         let catalogue = Catalogue::new(&[])?;
-        let text = write_configuration(&answers, &found, &catalogue);
+        let text = write_configuration(&settings, &found, &catalogue);
         write_new(&self.out, &text)?;
         writeln!(log, "wrote {}", self.out.display())?;
         let overrides = Overrides {
@@ -109,13 +109,13 @@ impl<R: BufRead, W: Write> Questions<R, W> {
         self.output.flush()?;
         let mut line = String::new();
         self.input.read_line(&mut line)?;
-        let answer = line.trim();
-        Ok(if answer.is_empty() { proposed } else { answer }.to_owned())
+        let input = line.trim();
+        Ok(if input.is_empty() { proposed } else { input }.to_owned())
     }
 
-    fn prompt_for_settings(&mut self) -> io::Result<Answers> {
-        let optional = |answer: String| (answer != "none").then_some(answer);
-        Ok(Answers {
+    fn prompt_for_settings(&mut self) -> io::Result<Settings> {
+        let optional = |value: String| (value != "none").then_some(value);
+        Ok(Settings {
             listen: self.prompt("Listen on", DEFAULT_LISTEN)?,
             public_url: optional(self.prompt("https:// address that clients use", "none")?),
             database_url: optional(self.prompt(
@@ -127,8 +127,8 @@ impl<R: BufRead, W: Write> Questions<R, W> {
 
     fn prompt_for_provider(&mut self, found: &FoundProvider) -> io::Result<bool> {
         let question = format!("Channel to {} with {}", found.kind, found.key);
-        let answer = self.prompt(&question, "yes")?.to_lowercase();
-        Ok(!answer.starts_with('n'))
+        let input = self.prompt(&question, "yes")?.to_lowercase();
+        Ok(!input.starts_with('n'))
     }
 }
 
@@ -157,13 +157,13 @@ async fn test_channel(
         && let Ok(model) = tested_model(&Catalogue::new(&config.models)?, open, None)
     {
         let (_, tokens) = send_test_request(config, open, &model, 0).await?;
-        return Ok(format!("{model} answered ({tokens} tokens)"));
+        return Ok(format!("{model} responded ({tokens} tokens)"));
     }
     match reach(egress, &open.channel).await {
         Some(reached) => {
             let reached = reached?;
             Ok(format!(
-                "its server answers in {} ms; the key is tried by the first task",
+                "its server responds in {} ms; the key is tried by the first task",
                 reached.ms
             ))
         }
@@ -176,8 +176,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_answer_takes_what_is_proposed() {
-        let answers = |input: &str| {
+    fn an_empty_line_accepts_the_proposed_value() {
+        let prompt_for_all = |input: &str| {
             let mut questions = Questions {
                 input: input.as_bytes(),
                 output: io::sink(),
@@ -187,13 +187,13 @@ mod tests {
             let used = questions.prompt_for_provider(&provider[0]).unwrap();
             (settings, used)
         };
-        let (settings, used) = answers("");
+        let (settings, used) = prompt_for_all("");
         assert_eq!(settings.listen, DEFAULT_LISTEN);
         assert_eq!(
             (settings.public_url, settings.database_url, used),
             (None, None, true)
         );
-        let (settings, used) = answers("[::]:80\nhttps://a.example\nenv:DATABASE_URL\nNo\n");
+        let (settings, used) = prompt_for_all("[::]:80\nhttps://a.example\nenv:DATABASE_URL\nNo\n");
         assert_eq!(settings.listen, "[::]:80");
         assert_eq!(settings.public_url.as_deref(), Some("https://a.example"));
         assert_eq!(settings.database_url.as_deref(), Some("env:DATABASE_URL"));

@@ -10,7 +10,7 @@ use super::environment::FoundProvider;
 
 /// The settings of the file beside its channels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answers {
+pub(super) struct Settings {
     /// `HOST:PORT`.
     pub(super) listen: String,
     /// The URL that clients use for the gateway.
@@ -21,7 +21,7 @@ pub(super) struct Answers {
 
 /// Returns the text of a configuration with comments.
 pub(super) fn write_configuration(
-    answers: &Answers,
+    settings: &Settings,
     providers: &[FoundProvider],
     catalogue: &Catalogue,
 ) -> String {
@@ -29,19 +29,19 @@ pub(super) fn write_configuration(
         "# Written by `tollgate init`. Every setting: docs/configuration.md.\n\
          # Keys stay in the environment: `env:NAME` is read from the variable NAME.\n\n",
     );
-    let listen = &answers.listen;
+    let listen = &settings.listen;
     let _ = writeln!(
         text,
         "# Where to listen. Put a TLS proxy in front before clients come over a network.\nlisten = {}\n",
         quote(listen)
     );
     text.push_str("# The prefix of the links that clients get.\n");
-    let _ = match &answers.public_url {
+    let _ = match &settings.public_url {
         Some(url) => writeln!(text, "public_url = {}\n", quote(url)),
         None => writeln!(text, "# public_url = \"https://ai.example.com\"\n"),
     };
     text.push_str("# Without a URL: SQLite in data_dir, for one node.\n");
-    let _ = match &answers.database_url {
+    let _ = match &settings.database_url {
         Some(url) => writeln!(text, "[database]\nurl = {}\n", quote(url)),
         None => writeln!(
             text,

@@ -7,7 +7,7 @@ use crate::harness::priced_images::images;
 use crate::harness::*;
 
 on_sqlite!(
-    the_nearest_size_is_an_adjustment,
+    a_size_replaced_by_the_nearest_is_an_adjustment,
     omitted_fields_are_adjustments,
     fewer_images_than_requested_are_an_adjustment,
 );
@@ -36,7 +36,7 @@ fn check_adjustments(record: &Value, expected: &[(&str, Value, Value)]) {
     assert_shape(&record["adjustments"], expected.into());
 }
 
-async fn the_nearest_size_is_an_adjustment(backend: Backend) {
+async fn a_size_replaced_by_the_nearest_is_an_adjustment(backend: Backend) {
     let (mut gateway, fake) = prepare(backend, Provider::OpenAi, "gpt-image-2-official").await;
     gateway.start_server().await;
     let client = gateway.unlimited_client().await;

@@ -21,13 +21,13 @@ use crate::harness::fake_oidc::FakeOidc;
 use crate::harness::*;
 
 on_sqlite!(
-    operators_have_a_listener_of_their_own,
+    operators_have_a_separate_listener,
     the_first_admin_signs_in_at_the_listener_of_operators,
-    sign_in_by_a_provider_leads_back_to_the_listener_of_the_pages,
-    connections_without_a_certificate_of_the_authority_are_rejected,
-    a_changed_authority_counts_for_new_connections,
-    the_service_managers_socket_of_operators_is_found_by_its_name,
-    connections_of_operators_are_counted_apart_and_drained,
+    sign_in_by_a_provider_redirects_to_the_listener_of_the_pages,
+    connections_without_a_certificate_of_the_client_ca_are_rejected,
+    a_changed_client_ca_applies_to_new_connections,
+    the_admin_socket_of_a_service_manager_is_found_by_its_name,
+    admin_connections_are_counted_separately_and_drained,
 );
 
 const OWNER: &str = "the-owner-of-this-gateway";
@@ -39,14 +39,14 @@ async fn admin_address(gateway: &TestGateway) -> String {
     let find = async || {
         let log = gateway.log();
         let mut lines = log.lines().rev();
-        let line = lines.find(|line| line.contains("the admin API and the console have"))?;
+        let line = lines.find(|line| line.contains("the admin API and the console are served"))?;
         let line: Value = serde_json::from_str(line).unwrap();
         Some(line["address"].as_str().unwrap().to_owned())
     };
     until("the listener's address in the log", find).await
 }
 
-async fn operators_have_a_listener_of_their_own(backend: Backend) {
+async fn operators_have_a_separate_listener(backend: Backend) {
     let gateway = Setup::new(backend)
         .config(LISTEN)
         .admin_key(OWNER)
@@ -177,7 +177,7 @@ async fn the_first_admin_signs_in_at_the_listener_of_operators(backend: Backend)
     gateway.close().await;
 }
 
-async fn sign_in_by_a_provider_leads_back_to_the_listener_of_the_pages(backend: Backend) {
+async fn sign_in_by_a_provider_redirects_to_the_listener_of_the_pages(backend: Backend) {
     let provider = FakeOidc::start().await;
     let config = provider.config("roles = { \"*\" = \"user\" }\n");
     let setup = Setup::new(backend).config(LISTEN).config(&config);
@@ -290,7 +290,7 @@ async fn start(backend: Backend, authority: &Authority) -> (TestGateway, Certifi
     (gateway, own.cert.der().clone())
 }
 
-async fn connections_without_a_certificate_of_the_authority_are_rejected(backend: Backend) {
+async fn connections_without_a_certificate_of_the_client_ca_are_rejected(backend: Backend) {
     let (own, other) = (Authority::new(), Authority::new());
     let (mut gateway, server) = start(backend, &own).await;
     let (main, admin) = (gateway.address(), admin_address(&gateway).await);
@@ -308,7 +308,7 @@ async fn connections_without_a_certificate_of_the_authority_are_rejected(backend
         assert_eq!(
             response.is_some(),
             expected,
-            "refused in the handshake: {described}"
+            "rejected in the handshake: {described}"
         );
         assert_eq!(is_ok(response), expected, "{described}");
     }
@@ -333,7 +333,7 @@ async fn connections_without_a_certificate_of_the_authority_are_rejected(backend
     gateway.close().await;
 }
 
-async fn a_changed_authority_counts_for_new_connections(backend: Backend) {
+async fn a_changed_client_ca_applies_to_new_connections(backend: Backend) {
     let (first, second) = (Authority::new(), Authority::new());
     let (mut gateway, server) = start(backend, &first).await;
     let admin = admin_address(&gateway).await;
@@ -351,14 +351,14 @@ async fn a_changed_authority_counts_for_new_connections(backend: Backend) {
     assert!(is_served(&new).await);
     // If the new file cannot be used, the gateway keeps the authority that it has.
     write("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned());
-    let words = "the TLS certificate was not replaced";
-    until_true(words, async || gateway.log().contains(words)).await;
+    let message = "the TLS certificate was not replaced";
+    until_true(message, async || gateway.log().contains(message)).await;
     assert!(is_served(&new).await && !is_served(&old).await);
     gateway.terminate().await;
     gateway.close().await;
 }
 
-async fn the_service_managers_socket_of_operators_is_found_by_its_name(backend: Backend) {
+async fn the_admin_socket_of_a_service_manager_is_found_by_its_name(backend: Backend) {
     const ACTIVATE: &str =
         "exec 3<&0 </dev/null; LISTEN_FDS=1 LISTEN_FDNAMES=admin LISTEN_PID=$$ exec \"$@\"";
     let socket = StdListener::bind("127.0.0.1:0").unwrap();
@@ -379,7 +379,7 @@ async fn the_service_managers_socket_of_operators_is_found_by_its_name(backend: 
     gateway.close().await;
 }
 
-async fn connections_of_operators_are_counted_apart_and_drained(backend: Backend) {
+async fn admin_connections_are_counted_separately_and_drained(backend: Backend) {
     const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n";
     let setup = Setup::new(backend).env("TOLLGATE_LIMITS__MAX_CONNECTIONS", "1");
     let mut gateway = setup.config(LISTEN).admin_key(OWNER).start().await;

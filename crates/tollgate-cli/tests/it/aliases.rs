@@ -8,9 +8,9 @@ use tollgate_fakes::{Options, Provider, start};
 use crate::harness::*;
 
 on_sqlite!(
-    an_alias_has_price_channel_and_books_of_its_model,
-    an_entry_under_the_own_name_of_an_alias_wins,
-    a_key_for_a_model_is_a_key_for_its_aliases,
+    an_alias_has_the_price_channel_and_records_of_its_model,
+    an_entry_for_the_alias_takes_precedence_over_its_model,
+    a_key_restricted_to_a_model_allows_its_aliases,
 );
 
 const CHAT: &str = "/openai/v1/chat/completions";
@@ -38,7 +38,7 @@ fn chat(model: &str) -> Value {
     json!({ "model": model, "messages": [message], "max_tokens": 50 })
 }
 
-async fn an_alias_has_price_channel_and_books_of_its_model(backend: Backend) {
+async fn an_alias_has_the_price_channel_and_records_of_its_model(backend: Backend) {
     let gateway = Setup::new(backend).config(ALIASES).start().await;
     let client = gateway.funded_client("100").await;
     let reply = client.post(CHAT, &chat("fast")).await.expect(200).json();
@@ -59,7 +59,7 @@ async fn an_alias_has_price_channel_and_books_of_its_model(backend: Backend) {
     gateway.close().await;
 }
 
-async fn an_entry_under_the_own_name_of_an_alias_wins(backend: Backend) {
+async fn an_entry_for_the_alias_takes_precedence_over_its_model(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let mut config = format!("{ALIASES}[price.\"fast\"]\noutput_per_million = 0\n");
     write!(
@@ -85,7 +85,7 @@ async fn an_entry_under_the_own_name_of_an_alias_wins(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_key_for_a_model_is_a_key_for_its_aliases(backend: Backend) {
+async fn a_key_restricted_to_a_model_allows_its_aliases(backend: Backend) {
     let gateway = Setup::new(backend).config(ALIASES).start().await;
     gateway.user("owner", &[]).await;
     let first = gateway

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_both!(
-    keys_are_checked,
-    revocations_are_seen,
+    only_valid_keys_are_accepted,
+    revoked_and_expired_keys_are_rejected,
     balances_are_returned,
     quotas_of_keys_and_balances_of_users_are_separate,
 );
@@ -30,7 +30,7 @@ fn priced(backend: Backend, price: f64) -> Setup {
     Setup::new(backend).config(&config)
 }
 
-async fn keys_are_checked(backend: Backend) {
+async fn only_valid_keys_are_accepted(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let get = async |path: &str, headers: &[(&str, &str)]| {
         let url = client.url(path);
@@ -98,7 +98,7 @@ async fn keys_are_checked(backend: Backend) {
     gateway.close().await;
 }
 
-async fn revocations_are_seen(backend: Backend) {
+async fn revoked_and_expired_keys_are_rejected(backend: Backend) {
     let gateway = priced(backend, 1.25).start().await;
     gateway.user("owner", &[]).await;
     let revoked = gateway.key("owner", &[]).await;

@@ -8,15 +8,15 @@ use serde_json::json;
 use crate::harness::*;
 
 on_sqlite!(
-    backups_under_load_restore_to_books_that_close,
-    restore_overwrites_nothing_and_takes_no_newer_schema,
+    backups_under_load_restore_a_ledger_that_passes_the_audit,
+    restore_does_not_overwrite_and_rejects_a_newer_schema,
 );
-on_postgres!(postgres_has_its_own_tools);
+on_postgres!(backup_and_restore_refer_to_the_tools_of_postgres);
 
 const PRICES: &str = "[price.gpt-5]\ninput_per_million = 3\noutput_per_million = 7\n\
                       [price.\"wan2.7-image\"]\nper_image = 0.01\n";
 
-async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
+async fn backups_under_load_restore_a_ledger_that_passes_the_audit(backend: Backend) {
     let mut gateway = Setup::new(backend).config(PRICES).start().await;
     let client = gateway.funded_client("1000").await;
     let (stop, chats) = (AtomicBool::new(false), std::sync::atomic::AtomicU32::new(0));
@@ -83,7 +83,7 @@ async fn backups_under_load_restore_to_books_that_close(backend: Backend) {
     gateway.close().await;
 }
 
-async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) {
+async fn restore_does_not_overwrite_and_rejects_a_newer_schema(backend: Backend) {
     let mut gateway = TestGateway::start(backend).await;
     gateway.user("ann", &["--balance", "5"]).await;
     let dir = gateway.dir().path().to_owned();
@@ -127,7 +127,7 @@ async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) 
         .and_then(|db| db.execute_batch("CREATE TABLE t (x)"))
         .unwrap();
     let data = path("restored");
-    for (file, words) in [
+    for (file, expected) in [
         (path("missing.db"), "no database"),
         (path("text"), "not a SQLite database"),
         (foreign, "not a backup"),
@@ -137,13 +137,13 @@ async fn restore_overwrites_nothing_and_takes_no_newer_schema(backend: Backend) 
             &["restore", &file, "--data-dir", &data],
             gateway.dir().path(),
         );
-        run_command(&mut restore).await.check_failure(words);
+        run_command(&mut restore).await.check_failure(expected);
         assert!(!dir.join("restored/tollgate.db").exists(), "{file}");
     }
     gateway.close().await;
 }
 
-async fn postgres_has_its_own_tools(backend: Backend) {
+async fn backup_and_restore_refer_to_the_tools_of_postgres(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     gateway.cli(&["backup", "x"]).await.check_failure("pg_dump");
     gateway

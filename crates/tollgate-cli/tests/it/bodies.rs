@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use crate::harness::images::{data_uri, png};
 use crate::harness::*;
 
-on_both!(an_account_without_money_gets_no_file_stored);
+on_both!(no_file_is_stored_for_an_account_without_balance);
 on_sqlite!(
-    three_hostile_bodies_take_little_memory,
-    drip_feeding_clients_leave_room_for_others,
+    bodies_of_many_json_values_use_little_memory,
+    slow_request_bodies_do_not_block_other_requests,
 );
 
 const MIB: u64 = 1024 * 1024;
@@ -19,14 +19,14 @@ fn chat(text: &str) -> Value {
     json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": text }] })
 }
 
-async fn three_hostile_bodies_take_little_memory(backend: Backend) {
+async fn bodies_of_many_json_values_use_little_memory(backend: Backend) {
     let gateway = Setup::new(backend).start().await;
     let client = gateway.unlimited_client().await;
     let list = |item: &str| {
         let items = vec![item; 20 * MIB as usize / (item.len() + 1)];
         format!("{{\"model\":\"gpt-5\",\"messages\":[{}]}}", items.join(","))
     };
-    let hostile = [list("{}"), list("0"), list("\"a\"")];
+    let many_values = [list("{}"), list("0"), list("\"a\"")];
     let idle = gateway.peak_memory();
     for path in [CHAT, IMAGES, "/v1/messages", "/v1/responses"] {
         let send = |body: &String| {
@@ -37,21 +37,22 @@ async fn three_hostile_bodies_take_little_memory(backend: Backend) {
                     .await
             }
         };
-        let [a, b, c] = &hostile;
-        let honest = chat(&"a".repeat(100_000));
-        let (a, b, c, honest) = tokio::join!(send(a), send(b), send(c), client.post(CHAT, &honest));
+        let [a, b, c] = &many_values;
+        let ordinary = chat(&"a".repeat(100_000));
+        let (a, b, c, ordinary) =
+            tokio::join!(send(a), send(b), send(c), client.post(CHAT, &ordinary));
         for reply in [a, b, c] {
             let message = reply.expect(400).text();
             assert!(message.contains("JSON values"), "{path}: {message}");
         }
-        honest.expect(200);
+        ordinary.expect(200);
     }
     let grown = (gateway.peak_memory() - idle) / MIB;
     assert!(grown < 300, "{grown} MiB more than idle");
     gateway.close().await;
 }
 
-async fn drip_feeding_clients_leave_room_for_others(backend: Backend) {
+async fn slow_request_bodies_do_not_block_other_requests(backend: Backend) {
     let gateway = Setup::new(backend).start().await;
     let client = gateway.unlimited_client().await;
     let mut drips = Vec::new();
@@ -63,8 +64,8 @@ async fn drip_feeding_clients_leave_room_for_others(backend: Backend) {
         drips.push(raw);
     }
     // Together these requests announced fifteen times the memory budget.
-    let honest = chat(&"a".repeat(100_000));
-    client.post(CHAT, &honest).await.expect(200);
+    let ordinary = chat(&"a".repeat(100_000));
+    client.post(CHAT, &ordinary).await.expect(200);
     let image = data_uri("image/png", &png(512, 512));
     let body = json!({ "model": "Doubao-Seedream-4.5", "prompt": "a mill", "image_urls": [image] });
     client.post(IMAGES, &body).await.expect(200);
@@ -72,7 +73,7 @@ async fn drip_feeding_clients_leave_room_for_others(backend: Backend) {
     gateway.close().await;
 }
 
-async fn an_account_without_money_gets_no_file_stored(backend: Backend) {
+async fn no_file_is_stored_for_an_account_without_balance(backend: Backend) {
     let price = "[price.\"Doubao-Seedream-4.5\"]\nper_image = 0.5\n";
     let gateway = Setup::new(backend).config(price).start().await;
     let client = gateway.funded_client("0").await;

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_both!(
-    prices_follow_the_request,
+    prices_depend_on_the_request,
     only_delivered_images_are_charged,
-    currencies_have_their_prices,
+    prices_are_in_the_configured_currency,
     concurrent_submissions_never_overdraw,
     prices_are_reloaded,
 );
 on_sqlite!(
-    a_402_names_what_is_needed_and_what_there_is,
-    multipliers_are_the_prices_of_tokens_in_tokens,
+    a_402_states_the_required_and_the_available_amount,
+    prices_in_tokens_are_multipliers,
 );
 
 const PRICES: &str = r#"
@@ -48,7 +48,7 @@ fn price(amount: &str) -> String {
     format!("[price.\"grok-imagine-1.0-partner\"]\nper_image = {amount}\n")
 }
 
-async fn prices_follow_the_request(backend: Backend) {
+async fn prices_depend_on_the_request(backend: Backend) {
     let gateway = Setup::new(backend).config(PRICES).start().await;
     let client = gateway.funded_client("100").await;
     cases::check(&client, "image_prices", &[]).await;
@@ -83,7 +83,7 @@ async fn only_delivered_images_are_charged(backend: Backend) {
     gateway.close().await;
 }
 
-async fn currencies_have_their_prices(backend: Backend) {
+async fn prices_are_in_the_configured_currency(backend: Backend) {
     // The built-in price of this model is in CNY only; a configured price takes precedence.
     for (currency, per_image, balance, built_in, needed) in [
         ("CNY", 0.3, "1.7", 1.0, "0.1 CNY"),
@@ -150,23 +150,23 @@ async fn prices_are_reloaded(backend: Backend) {
     let gateway = Setup::new(backend).config(&price("1")).start().await;
     let client = gateway.funded_client("100").await;
     let early = client.submit(&images("[[sandbox:delay=700]]", 1)).await;
-    let words = "channels and prices were reloaded";
-    gateway.reload(&price("3"), words).await;
+    let log_text = "channels and prices were reloaded";
+    gateway.reload(&price("3"), log_text).await;
     let one = images("a mill", 1);
     assert_eq!(client.generate(&one).await["cost"], 3.0);
     let record = client.wait_for_end(&early).await;
     assert_eq!(record["cost"], 1.0, "frozen at the submission");
     // If the new file is invalid, the gateway keeps its prices.
     let invalid = price("5").replace("per_image", "per_picture");
-    let words = "the configuration was not applied";
-    gateway.reload(&invalid, words).await;
+    let log_text = "the configuration was not applied";
+    gateway.reload(&invalid, log_text).await;
     assert!(gateway.log().contains("per_picture"));
     assert_eq!(client.generate(&one).await["cost"], 3.0);
     gateway.set_config(&price("3"));
     gateway.close().await;
 }
 
-async fn a_402_names_what_is_needed_and_what_there_is(backend: Backend) {
+async fn a_402_states_the_required_and_the_available_amount(backend: Backend) {
     let prices = "[price.\"gpt-5\"]\noutput_per_million = 1000.0\n";
     let config = format!("{prices}{}", price("0.5"));
     let gateway = Setup::new(backend).config(&config).start().await;
@@ -177,7 +177,7 @@ async fn a_402_names_what_is_needed_and_what_there_is(backend: Backend) {
     let mut capped = chat.clone();
     capped["max_tokens"] = 1_000.into();
     let default = "a smaller `max_tokens` than the default of 8192";
-    for (client, path, body, words) in [
+    for (client, path, body, expected) in [
         (
             &poor,
             IMAGES,
@@ -190,13 +190,16 @@ async fn a_402_names_what_is_needed_and_what_there_is(backend: Backend) {
         (&limited, CHAT, &capped, ["quota", "0.25 USD is left"]),
     ] {
         let message = client.post(path, body).await.message(402);
-        assert!(words.iter().all(|part| message.contains(part)), "{message}");
+        assert!(
+            expected.iter().all(|part| message.contains(part)),
+            "{message}"
+        );
         assert_eq!(message.contains("max_tokens"), body == &chat, "{message}");
     }
     gateway.close().await;
 }
 
-async fn multipliers_are_the_prices_of_tokens_in_tokens(backend: Backend) {
+async fn prices_in_tokens_are_multipliers(backend: Backend) {
     let config = "currency = \"Tokens\"\n[price.\"gpt-5\"]\ninput = 1.0\noutput = 2.5\n";
     let gateway = Setup::new(backend).config(config).start().await;
     let client = gateway.funded_client("100000").await;

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_sqlite!(
-    the_proxy_protocol_names_the_client,
-    x_forwarded_for_is_believed_of_trusted_proxies_alone,
+    the_proxy_protocol_states_the_client_address,
+    x_forwarded_for_is_used_from_trusted_proxies_only,
 );
 
 const ADMIN_KEY: &str = "admin-key-of-the-test";
@@ -27,7 +27,7 @@ fn models(request_id: &str) -> Vec<u8> {
     format!("GET /v1/models HTTP/1.1\r\nhost: gateway\r\nx-request-id: {request_id}\r\n\r\n").into()
 }
 
-async fn the_proxy_protocol_names_the_client(backend: Backend) {
+async fn the_proxy_protocol_states_the_client_address(backend: Backend) {
     let config = format!(
         "[limits]\ntrusted_proxies = [\"{PROXY}\"]\nproxy_protocol = true\nconnections_per_address = 1\n"
     );
@@ -73,7 +73,7 @@ async fn the_proxy_protocol_names_the_client(backend: Backend) {
     gateway.close().await;
 }
 
-async fn x_forwarded_for_is_believed_of_trusted_proxies_alone(backend: Backend) {
+async fn x_forwarded_for_is_used_from_trusted_proxies_only(backend: Backend) {
     let rows = [("127.0.0.0/8", "203.0.113.7"), ("10.0.0.0/8", "127.0.0.1")];
     for (trusted, expected) in rows {
         let config = format!("limits.trusted_proxies = [\"{trusted}\"]\n");

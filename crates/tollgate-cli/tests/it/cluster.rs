@@ -1,4 +1,5 @@
-//! What several gateways on one database share: a wrong clock, an old program, other settings, the leader, changed keys, and shares of limits.
+//! What several gateways on one database share: a clock that differs, an older version, other settings, the leader, changed keys, and shares of
+//! limits.
 
 use std::time::Duration;
 
@@ -8,13 +9,13 @@ use crate::harness::*;
 
 on_both!(a_change_of_one_key_leaves_the_others_cached,);
 on_postgres!(
-    a_node_whose_clock_is_wrong_is_not_ready,
-    a_node_that_is_too_old_is_not_ready,
+    a_node_whose_clock_differs_is_not_ready,
+    a_node_of_an_older_version_is_not_ready,
     a_node_with_other_settings_is_not_ready,
-    another_node_leads_when_the_leader_dies,
+    another_node_becomes_leader_if_the_leader_ends,
     without_redis_each_node_admits_its_share,
-    what_a_full_node_leaves_is_taken_by_another,
-    a_node_without_its_replica_is_as_ready_as_before,
+    tasks_that_wait_at_a_busy_node_run_on_another,
+    a_node_without_its_replica_is_ready,
 );
 
 const OWNER: &str = "the-operators-own-admin-key-0123456789";
@@ -36,7 +37,7 @@ async fn nodes_at(owner: &Client) -> Vec<Value> {
     nodes["data"].as_array().unwrap().clone()
 }
 
-/// Waits until `/readyz` reports that this part is wrong; returns the reason.
+/// Waits until `/readyz` reports this part as not ready; returns the reason.
 async fn until_not_ready(gateway: &TestGateway, part: &str) -> String {
     let client = gateway.anonymous();
     until("the node to be not ready", async || {
@@ -74,7 +75,7 @@ async fn check_takes_no_tasks(gateway: &TestGateway, client: &Client) -> String 
     id
 }
 
-async fn a_node_whose_clock_is_wrong_is_not_ready(_: Backend) {
+async fn a_node_whose_clock_differs_is_not_ready(_: Backend) {
     let mut gateway = node().prepare().await;
     // The test changes the database's clock instead of the machine's: the node cannot distinguish the two.
     for sql in [
@@ -128,7 +129,7 @@ async fn a_node_whose_clock_is_wrong_is_not_ready(_: Backend) {
     gateway.close().await;
 }
 
-async fn a_node_that_is_too_old_is_not_ready(_: Backend) {
+async fn a_node_of_an_older_version_is_not_ready(_: Backend) {
     let mut gateway = node().start().await;
     let client = gateway.unlimited_client().await;
     until_ready(&gateway).await;
@@ -189,7 +190,7 @@ async fn a_node_with_other_settings_is_not_ready(_: Backend) {
     }
 }
 
-async fn another_node_leads_when_the_leader_dies(_: Backend) {
+async fn another_node_becomes_leader_if_the_leader_ends(_: Backend) {
     let mut a = node().start().await;
     let b = node().beside(&a).start().await;
     let (at_a, at_b) = (owner_of(&a), owner_of(&b));
@@ -213,7 +214,7 @@ async fn another_node_leads_when_the_leader_dies(_: Backend) {
         b.query_number("SELECT COUNT(*) FROM usage_pending").await == 0
     })
     .await;
-    until_true("the dead node to be gone", async || {
+    until_true("the killed node to be removed", async || {
         nodes_at(&at_b).await.len() == 1
     })
     .await;
@@ -320,7 +321,7 @@ async fn a_change_of_one_key_leaves_the_others_cached(backend: Backend) {
 }
 
 /// A node starts the tasks that it has accepted; another node takes a task that has waited for two seconds.
-async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
+async fn tasks_that_wait_at_a_busy_node_run_on_another(_: Backend) {
     let mut a = node().config("workers.calls = 1").start().await;
     let mut b = node().beside(&a).start().await;
     let client = a.unlimited_client().await;
@@ -351,7 +352,7 @@ async fn what_a_full_node_leaves_is_taken_by_another(_: Backend) {
     a.close().await;
 }
 
-async fn a_node_without_its_replica_is_as_ready_as_before(_: Backend) {
+async fn a_node_without_its_replica_is_ready(_: Backend) {
     let lost = "postgres://u:a-secret-password@127.0.0.1:1/d";
     let setup = node().env("TOLLGATE_DATABASE__REPLICA_URL", lost);
     let mut gateway = setup.start().await;

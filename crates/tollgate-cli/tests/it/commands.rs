@@ -11,7 +11,7 @@ on_sqlite!(
     usage_errors_exit_with_2,
     channels_and_the_admin_key_are_shown,
     images_are_saved,
-    failures_of_the_image_command_are_one_sentence,
+    failures_of_the_image_command_print_one_line,
     chats_are_printed_and_saved,
     videos_and_speech_are_saved,
 );
@@ -73,7 +73,7 @@ async fn users_and_keys_are_managed(backend: Backend) {
     assert_eq!((audit.code, audit.stdout.lines().count()), (0, 1));
     assert_eq!(gateway.cli_json(&["audit"]).await, json!([]));
 
-    for (arguments, words) in [
+    for (arguments, expected) in [
         (&["user", "create", "ann"][..], "ann"),
         (&["user", "create", " "], "name"),
         (&["user", "create", "dan", "--balance=-1"], "negative"),
@@ -87,7 +87,7 @@ async fn users_and_keys_are_managed(backend: Backend) {
         (&["key", "revoke", "key_x"], "key_x"),
     ] {
         let output = gateway.cli(arguments).await;
-        output.check_failure(words);
+        output.check_failure(expected);
         assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
     }
     // Without --json the output is text for people.
@@ -118,16 +118,16 @@ async fn usage_errors_exit_with_2(_: Backend) {
         assert!(is_help, "{arguments:?}: {output:?}");
     }
     let files = std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(files, 0, "nothing was made");
+    assert_eq!(files, 0, "nothing was created");
 }
 
 async fn channels_and_the_admin_key_are_shown(backend: Backend) {
-    let config = "[[channel]]\nname = \"studio\"\nkind = \"sandbox\"\npriority = 2\nmax_concurrency = 3\n\
+    let config = "[[channel]]\nname = \"main\"\nkind = \"sandbox\"\npriority = 2\nmax_concurrency = 3\n\
                   models = [\"wan2.7-image\", { name = \"imagen-4.0-partner\", upstream = \"other\" }]\n";
     let gateway = Setup::new(backend).config(config).start().await;
     let list = gateway.cli_json(&["channel", "list"]).await;
-    let studio = json!({ "name": "studio", "kind": "sandbox", "priority": 2, "weight": 1, "max_concurrency": 3 });
-    assert_has(&list, json!([studio]));
+    let channel = json!({ "name": "main", "kind": "sandbox", "priority": 2, "weight": 1, "max_concurrency": 3 });
+    assert_has(&list, json!([channel]));
     // No channel serves this model.
     let client = gateway.unlimited_client().await;
     let body = |model: &str| json!({ "model": model, "prompt": "x", "size": "1:1" });
@@ -222,12 +222,12 @@ async fn images_are_saved(backend: Backend) {
     gateway.close().await;
 }
 
-async fn failures_of_the_image_command_are_one_sentence(backend: Backend) {
+async fn failures_of_the_image_command_print_one_line(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let secret = gateway.unlimited_client().await.secret.unwrap();
     let key = Some(secret.as_str());
     let failing = ["[[sandbox:fail]]", "--model", "imagen-4.0-partner"];
-    for (arguments, key, words) in [
+    for (arguments, key, expected) in [
         (&["a mill"][..], None, "TOLLGATE_API_KEY"),
         (&["a mill"], Some(""), "TOLLGATE_API_KEY"),
         (&["a mill"], Some("sk-unknown"), "401"),
@@ -244,7 +244,7 @@ async fn failures_of_the_image_command_are_one_sentence(backend: Backend) {
         ),
     ] {
         let output = run_image(&gateway, arguments, key).await;
-        let is_sentence = output.stderr.contains(words) && output.stderr.lines().count() == 1;
+        let is_sentence = output.stderr.contains(expected) && output.stderr.lines().count() == 1;
         assert!(output.code == 1 && is_sentence, "{arguments:?}: {output:?}");
         assert!(!output.stderr.contains(&secret));
     }
@@ -271,7 +271,7 @@ async fn chats_are_printed_and_saved(backend: Backend) {
         json!({ "text": "<string>", "finish_reason": "length", "usage": usage }),
     );
 
-    for (text, arguments, words) in [
+    for (text, arguments, expected) in [
         ("[[sandbox:fail]]", &[][..], "told to fail"),
         ("Hello", &["--model", "unheard-of"], "unheard-of"),
         (
@@ -282,7 +282,7 @@ async fn chats_are_printed_and_saved(backend: Backend) {
     ] {
         let arguments = [&[text], arguments].concat();
         let output = run_client("chat", &gateway, &arguments, Some(&secret)).await;
-        output.check_failure(words);
+        output.check_failure(expected);
     }
     // The text that arrived before the stream broke off is printed.
     let cut = run_client("chat", &gateway, &["[[sandbox:cut=2]]"], Some(&secret)).await;

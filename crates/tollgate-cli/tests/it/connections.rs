@@ -4,9 +4,9 @@ use crate::harness::*;
 
 on_sqlite!(
     health_is_served_when_all_connections_are_in_use,
-    a_body_that_is_rejected_is_answered_at_once_and_read_on,
-    a_connection_accepted_before_a_drain_is_answered,
-    http2_floods_are_ended_and_others_served,
+    a_rejected_body_gets_an_immediate_response_and_is_drained,
+    a_connection_accepted_before_a_drain_is_served,
+    http2_floods_are_disconnected_and_others_are_served,
 );
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: gateway\r\n\r\n";
@@ -49,7 +49,7 @@ async fn health_is_served_when_all_connections_are_in_use(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_body_that_is_rejected_is_answered_at_once_and_read_on(backend: Backend) {
+async fn a_rejected_body_gets_an_immediate_response_and_is_drained(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let with_key = |path, length| client.raw_head(path, &format!("Content-Length: {length}\r\n"));
     let without_key = |length: usize| {
@@ -85,7 +85,7 @@ async fn a_body_that_is_rejected_is_answered_at_once_and_read_on(backend: Backen
     gateway.close().await;
 }
 
-async fn a_connection_accepted_before_a_drain_is_answered(backend: Backend) {
+async fn a_connection_accepted_before_a_drain_is_served(backend: Backend) {
     let mut gateway = TestGateway::start(backend).await;
     let mut accepted = Vec::new();
     for n in 0..20 {
@@ -132,7 +132,7 @@ const HEADER: [u8; 104] = {
     header
 };
 
-async fn http2_floods_are_ended_and_others_served(backend: Backend) {
+async fn http2_floods_are_disconnected_and_others_are_served(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let reset_request = |number: u32| {
         let stream = 2 * number + 1;

@@ -16,15 +16,15 @@ use crate::harness::priced_images::*;
 use crate::harness::*;
 
 on_both!(
-    between_any_two_steps,
-    at_every_commit,
-    again_while_recovering,
-    with_a_failed_attempt,
-    with_fewer_images_than_requested,
-    with_a_failed_task,
-    with_a_cancellation,
-    with_a_reference,
-    while_a_file_is_uploaded,
+    a_task_recovers_from_a_crash_between_any_two_steps,
+    a_task_recovers_from_a_crash_at_every_commit,
+    a_task_recovers_from_a_second_crash_during_recovery,
+    a_task_with_a_failed_attempt_recovers_from_a_crash,
+    a_task_with_fewer_images_than_requested_recovers_from_a_crash,
+    a_failed_task_recovers_from_a_crash,
+    a_cancelled_task_recovers_from_a_crash,
+    a_task_with_a_reference_recovers_from_a_crash,
+    files_can_be_uploaded_again_after_a_crash,
 );
 
 const KEY: &str = "one-key";
@@ -56,15 +56,15 @@ fn plan(prompt: &str) -> Plan {
     }
 }
 
-async fn between_any_two_steps(backend: Backend) {
+async fn a_task_recovers_from_a_crash_between_any_two_steps(backend: Backend) {
     check_all(backend, steps(), || plan("a harbour")).await;
 }
 
-async fn at_every_commit(backend: Backend) {
+async fn a_task_recovers_from_a_crash_at_every_commit(backend: Backend) {
     check_all(backend, commits(1..=8), || plan("a harbour")).await;
 }
 
-async fn again_while_recovering(backend: Backend) {
+async fn a_task_recovers_from_a_second_crash_during_recovery(backend: Backend) {
     let points = [steps(), commits([3, 5])].concat();
     let crashes = 2;
     check_all(backend, points, || Plan {
@@ -74,7 +74,7 @@ async fn again_while_recovering(backend: Backend) {
     .await;
 }
 
-async fn with_a_failed_attempt(backend: Backend) {
+async fn a_task_with_a_failed_attempt_recovers_from_a_crash(backend: Backend) {
     let twice = ["run.after_claim", "run.after_attempt", "run.before_finish"];
     let mut points = passages(&twice, 2);
     points.push("run.after_finish".to_owned());
@@ -82,7 +82,7 @@ async fn with_a_failed_attempt(backend: Backend) {
     check_all(backend, points, || plan("[[sandbox:fail=1]]")).await;
 }
 
-async fn with_fewer_images_than_requested(backend: Backend) {
+async fn a_task_with_fewer_images_than_requested_recovers_from_a_crash(backend: Backend) {
     let points = ["run.result_stored", "run.before_finish", "run.after_finish"];
     let delivered = 1;
     let plan = || Plan {
@@ -92,7 +92,7 @@ async fn with_fewer_images_than_requested(backend: Backend) {
     check_all(backend, passages(&points, 1), plan).await;
 }
 
-async fn with_a_failed_task(backend: Backend) {
+async fn a_failed_task_recovers_from_a_crash(backend: Backend) {
     let points = ["run.after_attempt", "run.before_finish", "run.after_finish"];
     let delivered = 0;
     let plan = || Plan {
@@ -102,7 +102,7 @@ async fn with_a_failed_task(backend: Backend) {
     check_all(backend, passages(&points, 1), plan).await;
 }
 
-async fn with_a_cancellation(backend: Backend) {
+async fn a_cancelled_task_recovers_from_a_crash(backend: Backend) {
     let points = [
         "run.after_claim",
         "run.after_attempt",
@@ -118,7 +118,7 @@ async fn with_a_cancellation(backend: Backend) {
     check_all(backend, points, plan).await;
 }
 
-async fn with_a_reference(backend: Backend) {
+async fn a_task_with_a_reference_recovers_from_a_crash(backend: Backend) {
     let plan = || {
         let mut plan = plan("in other colours");
         plan.body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
@@ -133,7 +133,7 @@ async fn with_a_reference(backend: Backend) {
     check_all(backend, [files, passages(&others, 1)].concat(), plan).await;
 }
 
-async fn while_a_file_is_uploaded(backend: Backend) {
+async fn files_can_be_uploaded_again_after_a_crash(backend: Backend) {
     let file = png(64, 64);
     let head =
         "--edge\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n";
@@ -201,7 +201,7 @@ async fn check_all(backend: Backend, points: Vec<String>, plan: impl Fn() -> Pla
     });
     let checks = futures_util::stream::iter(checks).buffer_unordered(AT_ONCE);
     let failed: Vec<String> = checks.filter_map(async |point| point).collect().await;
-    assert!(failed.is_empty(), "it went wrong at {failed:?}");
+    assert!(failed.is_empty(), "the check failed at {failed:?}");
 }
 
 async fn check(backend: Backend, point: String, plan: Plan) {

@@ -11,9 +11,9 @@ use crate::harness::priced_images::*;
 use crate::harness::*;
 
 on_postgres!(
-    the_database_stops,
-    the_database_hangs,
-    the_database_stops_again_and_again,
+    the_gateway_recovers_after_the_database_stops,
+    the_gateway_recovers_after_the_database_hangs,
+    submissions_are_not_lost_or_repeated_if_the_database_stops_repeatedly,
     the_gateway_stops_without_its_database,
 );
 
@@ -27,11 +27,11 @@ const CLIENTS: usize = 12;
 /// How long the work takes that ends while the database is unavailable.
 const WORK: Duration = Duration::from_millis(2500);
 
-async fn the_database_stops(_: Backend) {
+async fn the_gateway_recovers_after_the_database_stops(_: Backend) {
     check_outage(PostgresServer::stop).await;
 }
 
-async fn the_database_hangs(_: Backend) {
+async fn the_gateway_recovers_after_the_database_hangs(_: Backend) {
     check_outage(PostgresServer::freeze).await;
 }
 
@@ -99,7 +99,7 @@ async fn check_outage(go_away: fn(&mut PostgresServer)) {
 }
 
 /// Commits break off in the middle, with an unknown outcome: a client that repeats its request until it gets a response gets one task.
-async fn the_database_stops_again_and_again(_: Backend) {
+async fn submissions_are_not_lost_or_repeated_if_the_database_stops_repeatedly(_: Backend) {
     let Some(mut postgres) = PostgresServer::start_new().await else {
         return;
     };

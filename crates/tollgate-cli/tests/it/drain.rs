@@ -7,7 +7,10 @@ use tokio::net::TcpStream;
 use crate::harness::priced_images::*;
 use crate::harness::*;
 
-on_both!(short_work_is_finished, long_work_is_handed_back);
+on_both!(
+    short_tasks_finish_during_the_drain,
+    long_tasks_are_released_at_the_end_of_the_drain
+);
 on_sqlite!(connections_without_a_request_do_not_delay_the_exit);
 
 /// How much longer than its limit a drain may take.
@@ -36,7 +39,7 @@ async fn wait_for_success(gateway: &mut TestGateway) {
     assert_eq!(status.code(), Some(0), "{}", gateway.log_tail());
 }
 
-async fn short_work_is_finished(backend: Backend) {
+async fn short_tasks_finish_during_the_drain(backend: Backend) {
     let mut gateway = start(backend, 30).await;
     let client = gateway.funded_client("10").await;
     let mut ids = Vec::new();
@@ -78,7 +81,7 @@ async fn short_work_is_finished(backend: Backend) {
     gateway.close().await;
 }
 
-async fn long_work_is_handed_back(backend: Backend) {
+async fn long_tasks_are_released_at_the_end_of_the_drain(backend: Backend) {
     let mut gateway = start(backend, 1).await;
     let client = gateway.funded_client("10").await;
     let long = client.submit(&images("[[sandbox:delay=3000]]", 2)).await;

@@ -12,7 +12,7 @@ use crate::harness::images::{data_uri, decode, png};
 use crate::harness::*;
 use crate::videos::mp4_ms;
 
-on_sqlite!(every_model_is_generated_by_a_provider);
+on_sqlite!(every_model_generates_with_its_provider);
 
 /// A provider, and models that it offers.
 #[derive(Deserialize)]
@@ -45,7 +45,7 @@ impl Row {
     }
 }
 
-async fn every_model_is_generated_by_a_provider(backend: Backend) {
+async fn every_model_generates_with_its_provider(backend: Backend) {
     let rows: Vec<Row> = cases::rows("providers_of_models");
     let named = rows.iter().flat_map(|row| &row.models).map(String::as_str);
     let named: Vec<&str> = named.collect();

@@ -15,7 +15,7 @@ use crate::traces::{bytes, config, trace};
 
 on_sqlite!(
     histograms_link_to_the_traces_of_sampled_requests,
-    open_metrics_are_for_those_who_accept_them,
+    open_metrics_are_returned_only_if_they_are_accepted,
 );
 
 const CHATS: &str = "/v1/chat/completions";
@@ -254,7 +254,7 @@ async fn histograms_link_to_the_traces_of_sampled_requests(backend: Backend) {
     gateway.close().await;
 }
 
-async fn open_metrics_are_for_those_who_accept_them(backend: Backend) {
+async fn open_metrics_are_returned_only_if_they_are_accepted(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let body = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "hello" }] });
     client.post(CHATS, &body).await.expect(200);

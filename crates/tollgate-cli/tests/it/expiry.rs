@@ -6,12 +6,12 @@ use crate::harness::images::png;
 use crate::harness::priced_images::*;
 use crate::harness::*;
 
-on_both!(everything_expires_in_its_time);
+on_both!(tasks_and_files_expire_after_their_ttl);
 
 /// How long everything is kept.
 const TTL_S: &str = "4";
 
-async fn everything_expires_in_its_time(backend: Backend) {
+async fn tasks_and_files_expire_after_their_ttl(backend: Backend) {
     let mut setup = Setup::new(backend).config(PRICES);
     for kind in ["TASKS", "IMAGES", "LONG"] {
         setup = setup.env(&format!("TOLLGATE_EXPIRY__{kind}_S"), TTL_S);

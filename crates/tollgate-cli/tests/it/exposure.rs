@@ -11,15 +11,15 @@ use crate::harness::{Backend, Setup, TempDir, on_sqlite, run_command, tollgate, 
 
 on_sqlite!(
     metrics_through_a_proxy_need_the_admin_key,
-    metrics_have_a_listener_of_their_own,
+    metrics_have_a_separate_listener,
     a_readable_file_with_secrets_is_a_warning,
 );
 
 const ADMIN_KEY: &str = "admin-key-of-the-test";
 
 async fn metrics_through_a_proxy_need_the_admin_key(backend: Backend) {
-    let gate = Setup::new(backend).admin_key(ADMIN_KEY).start().await;
-    let nobody = gate.anonymous();
+    let gateway = Setup::new(backend).admin_key(ADMIN_KEY).start().await;
+    let nobody = gateway.anonymous();
     let metrics = async |headers: &[(&str, &str)]| {
         nobody
             .fetch_with(Method::GET, &nobody.url("/metrics"), headers)
@@ -40,18 +40,18 @@ async fn metrics_through_a_proxy_need_the_admin_key(backend: Backend) {
             .await
             .expect(200);
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn metrics_have_a_listener_of_their_own(backend: Backend) {
+async fn metrics_have_a_separate_listener(backend: Backend) {
     let setup = Setup::new(backend).admin_key(ADMIN_KEY);
     let setup = setup.config("metrics.listen = \"127.0.0.1:0\"\n");
-    let gate = setup.start().await;
+    let gateway = setup.start().await;
     let find_address = || {
-        let log = gate.log();
+        let log = gateway.log();
         let line = log
             .lines()
-            .find(|line| line.contains("listener of their own"))?;
+            .find(|line| line.contains("metrics are served on a separate listener"))?;
         let line: Value = serde_json::from_str(line).unwrap();
         Some(line["address"].as_str().unwrap().to_owned())
     };
@@ -60,7 +60,7 @@ async fn metrics_have_a_listener_of_their_own(backend: Backend) {
     })
     .await;
     let address = find_address().unwrap();
-    let nobody = gate.anonymous();
+    let nobody = gateway.anonymous();
     for (path, status) in [
         ("/metrics", 200),
         ("/healthz", 200),
@@ -74,7 +74,7 @@ async fn metrics_have_a_listener_of_their_own(backend: Backend) {
             .expect(status);
     }
     nobody.get("/metrics").await.expect(401);
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn a_readable_file_with_secrets_is_a_warning(_: Backend) {

@@ -11,15 +11,15 @@ use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_both!(
-    hanging_tasks_of_one_user_delay_no_other,
-    references_that_trickle_delay_no_other,
+    hanging_tasks_delay_no_other_user,
+    slow_references_delay_no_other_user,
     a_full_channel_is_shared_by_users,
     a_user_may_have_several_calls_on_a_channel,
-    a_panic_of_a_worker_or_a_loop_strands_no_task,
+    a_panic_of_a_worker_or_a_loop_loses_no_task,
 );
 on_sqlite!(
-    a_user_may_have_so_many_tasks_and_webhooks_waiting,
-    a_receiver_that_never_answers_gets_few_posts,
+    waiting_tasks_and_webhooks_of_a_user_are_limited,
+    a_receiver_that_never_responds_gets_few_posts,
 );
 
 const IMAGES: &str = "/v1/images/generations";
@@ -57,7 +57,7 @@ async fn count(client: &Client, ids: &[String], wanted: &str) -> usize {
     found
 }
 
-async fn hanging_tasks_of_one_user_delay_no_other(backend: Backend) {
+async fn hanging_tasks_delay_no_other_user(backend: Backend) {
     let config = "workers.calls = 4\n";
     let gateway = Setup::new(backend).config(config).start().await;
     let (ann, bob) = (
@@ -77,10 +77,10 @@ async fn hanging_tasks_of_one_user_delay_no_other(backend: Backend) {
     gateway.close().await;
 }
 
-async fn references_that_trickle_delay_no_other(backend: Backend) {
+async fn slow_references_delay_no_other_user(backend: Backend) {
     let router = Router::new()
         .route("/hangs.png", get(pending::<String>))
-        .route("/good.png", get(async || png(300, 300)));
+        .route("/valid.png", get(async || png(300, 300)));
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let site = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -96,7 +96,7 @@ async fn references_that_trickle_delay_no_other(backend: Backend) {
     let is_busy = async || count(&ann, &trickling, "in_progress").await >= 4;
     until_true("four references to be fetched", is_busy).await;
     bob.generate(&image("a mill")).await;
-    let reference = image_with_reference(&format!("{site}/good.png"));
+    let reference = image_with_reference(&format!("{site}/valid.png"));
     bob.generate(&reference).await;
     cancel_all(&ann, &trickling).await;
     gateway.close().await;
@@ -113,7 +113,7 @@ async fn a_full_channel_is_shared_by_users(backend: Backend) {
     let slow = submit_many(&ann, &image("[[sandbox:delay=300]]"), BACKLOG).await;
     bob.generate(&image("a mill")).await;
     let ended = count(&ann, &slow, "completed").await;
-    assert!(ended < BACKLOG / 2, "{ended} of {BACKLOG} came first");
+    assert!(ended < BACKLOG / 2, "{ended} of {BACKLOG} ended first");
     cancel_rest(&ann, &slow).await;
     gateway.close().await;
 }
@@ -141,7 +141,7 @@ async fn cancel_rest(client: &Client, ids: &[String]) {
     }
 }
 
-async fn a_user_may_have_so_many_tasks_and_webhooks_waiting(backend: Backend) {
+async fn waiting_tasks_and_webhooks_of_a_user_are_limited(backend: Backend) {
     let limits = "fairness.unfinished_tasks = 3\nfairness.waiting_webhooks = 1\n";
     let config = format!("{LOCAL}{limits}");
     let gateway = Setup::new(backend).config(&config).start().await;
@@ -174,7 +174,7 @@ async fn a_user_may_have_so_many_tasks_and_webhooks_waiting(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_receiver_that_never_answers_gets_few_posts(backend: Backend) {
+async fn a_receiver_that_never_responds_gets_few_posts(backend: Backend) {
     let gateway = Setup::new(backend).config(LOCAL).start().await;
     let client = gateway.unlimited_client().await;
     let (hanging, other) = (
@@ -202,7 +202,7 @@ async fn a_receiver_that_never_answers_gets_few_posts(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_panic_of_a_worker_or_a_loop_strands_no_task(backend: Backend) {
+async fn a_panic_of_a_worker_or_a_loop_loses_no_task(backend: Backend) {
     for (point, job) in [
         ("run.before_finish", "task"),
         ("run.after_claim", "workers"),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_both!(
-    repeats_get_the_first_receipt,
-    concurrent_repeats_are_one_task
+    repeated_requests_return_the_first_receipt,
+    concurrent_repeats_create_one_task
 );
 
 const GENERATIONS: &str = "/v1/images/generations";
@@ -18,7 +18,7 @@ async fn submit(client: &Client, key: &str, body: &Value) -> Reply {
     reply.expect("a response")
 }
 
-async fn repeats_get_the_first_receipt(backend: Backend) {
+async fn repeated_requests_return_the_first_receipt(backend: Backend) {
     let mut gateway = Setup::new(backend).config(PRICE).start().await;
     let client = gateway.funded_client("3").await;
     let other_key = gateway.key("account", &[]).await;
@@ -73,7 +73,7 @@ async fn repeats_get_the_first_receipt(backend: Backend) {
     gateway.close().await;
 }
 
-async fn concurrent_repeats_are_one_task(backend: Backend) {
+async fn concurrent_repeats_create_one_task(backend: Backend) {
     let gateway = Setup::new(backend).config(PRICE).start().await;
     let client = gateway.funded_client("5").await;
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "a mill" });

@@ -5,8 +5,8 @@ use tollgate_core::id::key_hash;
 
 use crate::harness::*;
 
-on_both!(clients_of_another_gateway_keep_their_keys);
-on_sqlite!(a_file_with_a_mistake_changes_nothing);
+on_both!(keys_of_another_gateway_are_imported);
+on_sqlite!(an_invalid_file_changes_nothing);
 
 const KEY: &str = "sk-key-of-another-gateway-1";
 const HASHED: &str = "sk-key-of-another-gateway-2";
@@ -18,7 +18,7 @@ fn write(gateway: &TestGateway, lines: &[Value]) -> String {
     file.display().to_string()
 }
 
-async fn clients_of_another_gateway_keep_their_keys(backend: Backend) {
+async fn keys_of_another_gateway_are_imported(backend: Backend) {
     let price = "[price.\"imagen-4.0-partner\"]\nper_image = 2\n";
     let gateway = Setup::new(backend).config(price).start().await;
     let file = write(
@@ -50,10 +50,10 @@ async fn clients_of_another_gateway_keep_their_keys(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_file_with_a_mistake_changes_nothing(backend: Backend) {
+async fn an_invalid_file_changes_nothing(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
-    let good = json!({ "user": "ann", "key": KEY });
-    for (invalid, words) in [
+    let valid = json!({ "user": "ann", "key": KEY });
+    for (invalid, expected) in [
         (
             json!({ "user": "bob" }),
             "line 2: it takes either key or sha256",
@@ -87,14 +87,14 @@ async fn a_file_with_a_mistake_changes_nothing(backend: Backend) {
             "line 2: a field is missing, unknown",
         ),
         (json!([HASHED]), "line 2: "),
-        (good.clone(), "line 2: its key stands in another line too"),
+        (valid.clone(), "line 2: its key is in another line too"),
     ] {
-        let file = write(&gateway, &[good.clone(), invalid]);
+        let file = write(&gateway, &[valid.clone(), invalid]);
         let output = gateway.cli(&["import", &file]).await;
         assert_eq!(output.code, 1);
         assert!(
-            output.stderr.contains(words),
-            "{}, not {words}",
+            output.stderr.contains(expected),
+            "{}, not {expected}",
             output.stderr
         );
         assert!(!output.stderr.contains(HASHED) && !output.stderr.contains(KEY));

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_sqlite!(
-    channels_of_litellm_become_channels,
-    channels_of_new_api_and_one_api_become_channels,
-    files_of_something_else_are_rejected,
+    channels_of_litellm_are_imported,
+    channels_of_new_api_and_one_api_are_imported,
+    files_of_another_format_are_rejected,
 );
 
 const LITELLM: &str = include_str!("../import/litellm.yaml");
@@ -42,13 +42,16 @@ async fn import(gateway: &TestGateway, from: &str, text: &str) -> Value {
     record
 }
 
-/// Checks that these items are left out, each with words of its reason.
+/// Checks that these items are left out, each with a part of its reason.
 fn check_left_out(record: &Value, expected: &[(&str, &str)]) {
     let left_out = record["left_out"].as_array().unwrap();
-    for (item, words) in expected {
+    for (item, reason) in expected {
         let found = left_out.iter().find(|left| left["item"] == *item);
         let found = found.unwrap_or_else(|| panic!("{item} in {left_out:#?}"));
-        assert!(found["reason"].as_str().unwrap().contains(words), "{found}");
+        assert!(
+            found["reason"].as_str().unwrap().contains(reason),
+            "{found}"
+        );
     }
     assert_eq!(left_out.len(), expected.len(), "{left_out:#?}");
 }
@@ -63,7 +66,7 @@ async fn channels(gateway: &mut TestGateway, record: &Value, variables: &[&str])
     channels.as_array().unwrap().clone()
 }
 
-async fn channels_of_litellm_become_channels(backend: Backend) {
+async fn channels_of_litellm_are_imported(backend: Backend) {
     let mut gateway = Setup::new(backend).prepare().await;
     let record = import(&gateway, "litellm", LITELLM).await;
     let names = [
@@ -105,13 +108,13 @@ async fn channels_of_litellm_become_channels(backend: Backend) {
     for part in [
         "api_keys = [\"env:OPENAI_API_KEY\"]",
         "base_url = \"https://eu-resource.openai.azure.com/openai/v1\"",
-        "{ name = \"house-model\", upstream = \"meta-llama/Llama-3.3-70B-Instruct\" }",
+        "{ name = \"own-model\", upstream = \"meta-llama/Llama-3.3-70B-Instruct\" }",
         "base_url = \"http://localhost:11434/v1\"",
         "[price.\"gpt-5\"]\ninput_per_million = 1.25\noutput_per_million = 10\n",
         "weight = 3",
         "max_concurrency = 20",
         "priority = 1",
-        "[[model]]\nname = \"house-model\"\nlike = \"gpt-4o\"",
+        "[[model]]\nname = \"own-model\"\nlike = \"gpt-4o\"",
     ] {
         assert!(toml.contains(part), "{part} in\n{toml}");
     }
@@ -142,7 +145,7 @@ async fn channels_of_litellm_become_channels(backend: Backend) {
     gateway.close().await;
 }
 
-async fn channels_of_new_api_and_one_api_become_channels(backend: Backend) {
+async fn channels_of_new_api_and_one_api_are_imported(backend: Backend) {
     let mut gateway = Setup::new(backend).prepare().await;
     let record = import(&gateway, "new-api", NEW_API).await;
     assert_eq!(
@@ -185,11 +188,11 @@ async fn channels_of_new_api_and_one_api_become_channels(backend: Backend) {
     gateway.close().await;
 }
 
-async fn files_of_something_else_are_rejected(backend: Backend) {
+async fn files_of_another_format_are_rejected(backend: Backend) {
     let gateway = Setup::new(backend).prepare().await;
     let file = gateway.dir().join("file");
     let path = file.display().to_string();
-    for (from, text, words) in [
+    for (from, text, expected) in [
         ("litellm", "models: []", "model_list"),
         ("litellm", "model_list: [sk-written-out\n", "it is not YAML"),
         ("new-api", "{\"users\": []}", "rows of the table channels"),
@@ -212,7 +215,7 @@ async fn files_of_something_else_are_rejected(backend: Backend) {
             "{}",
             output.stderr
         );
-        output.check_failure(words);
+        output.check_failure(expected);
     }
     gateway.close().await;
 }

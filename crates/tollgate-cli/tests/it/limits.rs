@@ -10,10 +10,10 @@ use crate::harness::*;
 on_sqlite!(
     posts_are_limited,
     requests_in_flight_are_limited,
-    users_and_the_gateway_have_limits_too,
+    users_and_the_gateway_have_limits,
     tokens_are_limited,
     a_chat_is_in_flight_until_its_last_byte,
-    silent_clients_block_nobody
+    silent_clients_do_not_block_other_clients
 );
 
 const GENERATIONS: &str = "/v1/images/generations";
@@ -120,7 +120,7 @@ async fn requests_in_flight_are_limited(backend: Backend) {
     gateway.close().await;
 }
 
-async fn users_and_the_gateway_have_limits_too(backend: Backend) {
+async fn users_and_the_gateway_have_limits(backend: Backend) {
     let setup = Setup::new(backend).config("limits.rpm = 5");
     let gateway = setup.start().await;
     let user = gateway.user("busy", &["--unlimited", "--rpm", "3"]).await;
@@ -188,7 +188,7 @@ async fn a_chat_is_in_flight_until_its_last_byte(backend: Backend) {
     gateway.close().await;
 }
 
-async fn silent_clients_block_nobody(backend: Backend) {
+async fn silent_clients_do_not_block_other_clients(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let head = client.raw_head(GENERATIONS, "Content-Length: 900\r\n");
     let half_a_head = &head[..head.len() - 20];

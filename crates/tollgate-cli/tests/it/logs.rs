@@ -11,8 +11,8 @@ use crate::harness::*;
 on_sqlite!(
     the_line_of_a_chat_has_its_cost_channel_attempts_and_tokens,
     the_end_of_a_task_has_its_cost_channel_and_attempts,
-    only_errors_have_lines_with_an_access_ratio_of_0,
-    text_is_written_and_the_journal_gets_priorities,
+    an_access_ratio_of_0_logs_only_errors,
+    the_text_format_is_written_and_journald_gets_priorities,
     the_log_has_no_secrets,
 );
 
@@ -89,7 +89,7 @@ async fn the_end_of_a_task_has_its_cost_channel_and_attempts(backend: Backend) {
     gateway.close().await;
 }
 
-async fn only_errors_have_lines_with_an_access_ratio_of_0(backend: Backend) {
+async fn an_access_ratio_of_0_logs_only_errors(backend: Backend) {
     let (gateway, client) = TestGateway::with_config(backend, "log.access_ratio = 0\n").await;
     for (id, path, status) in [
         ("well-1", "/v1/models", 200),
@@ -113,7 +113,7 @@ async fn only_errors_have_lines_with_an_access_ratio_of_0(backend: Backend) {
     gateway.close().await;
 }
 
-async fn text_is_written_and_the_journal_gets_priorities(backend: Backend) {
+async fn the_text_format_is_written_and_journald_gets_priorities(backend: Backend) {
     let setup = Setup::new(backend).config("log.format = \"text\"\n");
     let mut gateway = setup.start().await;
     let request = async |gateway: &TestGateway, id: &str| {
@@ -149,7 +149,7 @@ async fn the_log_has_no_secrets(backend: Backend) {
     let client = gateway.unlimited_client().await;
     let secret = client.secret.clone().unwrap();
     let known = [("x-request-id", "known-request-1")];
-    let mut body = json!({ "model": "imagen-4.0-partner", "prompt": "privately-told" });
+    let mut body = json!({ "model": "imagen-4.0-partner", "prompt": "private-prompt" });
     let path = "/v1/images/generations";
     client.post_with(path, &body, &known).await.expect(200);
     // The key in places where it does not belong: a query, a path, a body, another header.

@@ -6,13 +6,13 @@ use crate::harness::images::png;
 use crate::harness::*;
 
 on_sqlite!(
-    every_model_generates_its_images,
-    added_models_follow_the_one_they_are_like,
+    every_image_model_generates_its_images,
+    added_models_have_the_rules_of_the_model_they_are_like,
     models_are_listed,
     one_model_is_described_under_v1,
 );
 
-async fn every_model_generates_its_images(backend: Backend) {
+async fn every_image_model_generates_its_images(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let reference = client.upload_image(&png(360, 240)).await;
     let values = [("reference", reference.as_str())];
@@ -20,12 +20,12 @@ async fn every_model_generates_its_images(backend: Backend) {
     gateway.close().await;
 }
 
-async fn added_models_follow_the_one_they_are_like(backend: Backend) {
-    let config = "[[model]]\nname = \"studio\"\nlike = \"wan2.7-image\"\n\
+async fn added_models_have_the_rules_of_the_model_they_are_like(backend: Backend) {
+    let config = "[[model]]\nname = \"added-model\"\nlike = \"wan2.7-image\"\n\
                   [[model]]\nname = \"sketch\"\nlike = \"gpt-image-2\"\n\
-                  [price.studio]\nper_image = 0.25\n";
+                  [price.added-model]\nper_image = 0.25\n";
     let (gateway, client) = TestGateway::with_config(backend, config).await;
-    let body = json!({ "model": "studio", "prompt": "a hall", "size": "768*768" });
+    let body = json!({ "model": "added-model", "prompt": "a hall", "size": "768*768" });
     let receipt = client.post_image(&body).await.expect(200).json();
     assert_eq!(receipt["code"], "success");
     client.wait_for_end(&task_id(&receipt)).await;
@@ -44,7 +44,7 @@ async fn list(client: &Client) -> Vec<String> {
 }
 
 async fn models_are_listed(backend: Backend) {
-    let config = "[[model]]\nname = \"studio\"\nlike = \"wan2.7-image\"\n";
+    let config = "[[model]]\nname = \"added-model\"\nlike = \"wan2.7-image\"\n";
     let gateway = Setup::new(backend).config(config).start().await;
     let all = list(&gateway.unlimited_client().await).await;
     let rows: Vec<Value> = cases::rows_with("images_generated", &[("reference", "")]);
@@ -52,15 +52,15 @@ async fn models_are_listed(backend: Backend) {
         let model = row["body"]["model"].as_str().unwrap();
         assert!(all.iter().any(|listed| listed == model), "{model}");
     }
-    assert!(all.contains(&"studio".to_owned()));
+    assert!(all.contains(&"added-model".to_owned()));
     gateway.user("guest", &[]).await;
-    let models = ["--models", "studio,wan2.7-image"];
+    let models = ["--models", "added-model,wan2.7-image"];
     let guest = gateway.key("guest", &models).await;
-    assert_eq!(list(&guest).await, ["studio", "wan2.7-image"]);
+    assert_eq!(list(&guest).await, ["added-model", "wan2.7-image"]);
     let body = json!({ "model": "gpt-image-2-official", "prompt": "x" });
     let reply = guest.post_image(&body).await;
-    reply.rejected(403, "studio, wan2.7-image");
-    let body = json!({ "model": "studio", "prompt": "x", "size": "768x768" });
+    reply.rejected(403, "added-model, wan2.7-image");
+    let body = json!({ "model": "added-model", "prompt": "x", "size": "768x768" });
     guest.generate(&body).await;
     gateway.close().await;
 }

@@ -9,12 +9,12 @@ use crate::harness::*;
 
 on_postgres!(
     each_task_runs_once,
-    a_killed_node_is_replaced,
-    a_stopped_node_finishes_nothing,
-    a_node_that_hangs_in_a_transaction_blocks_nobody,
-    one_key_is_one_task_on_all_nodes,
+    tasks_of_a_killed_node_are_taken_over,
+    a_suspended_node_does_not_finish_lost_tasks,
+    a_node_that_hangs_in_a_transaction_does_not_block_others,
+    an_idempotency_key_creates_one_task_on_all_nodes,
     all_nodes_together_never_overdraw,
-    a_revocation_is_seen_by_all_nodes,
+    a_revocation_applies_on_all_nodes,
     a_cancellation_stops_the_work_on_another_node,
 );
 
@@ -85,7 +85,7 @@ async fn each_task_runs_once(_: Backend) {
     nodes.close(100.0, 24).await;
 }
 
-async fn a_killed_node_is_replaced(_: Backend) {
+async fn tasks_of_a_killed_node_are_taken_over(_: Backend) {
     let mut a = node(LEASE_S).start().await;
     let mut b = node(LEASE_S).beside(&a).prepare().await;
     let at_a = a.funded_client("10").await;
@@ -121,7 +121,7 @@ async fn a_killed_node_is_replaced(_: Backend) {
     nodes.close(10.0, 4).await;
 }
 
-async fn a_stopped_node_finishes_nothing(_: Backend) {
+async fn a_suspended_node_does_not_finish_lost_tasks(_: Backend) {
     let a = node(LEASE_S).start().await;
     let mut b = node(LEASE_S).beside(&a).prepare().await;
     let at_a = a.funded_client("10").await;
@@ -153,7 +153,7 @@ async fn a_stopped_node_finishes_nothing(_: Backend) {
     TwoNodes { a, b, at_a, at_b }.close(10.0, 4).await;
 }
 
-async fn a_node_that_hangs_in_a_transaction_blocks_nobody(_: Backend) {
+async fn a_node_that_hangs_in_a_transaction_does_not_block_others(_: Backend) {
     let nodes = TwoNodes::start(LEASE_S, "10").await;
     // The node's transaction waits for this lock; then the node is stopped; then the transaction gets the lock.
     let url = nodes.a.database_url().unwrap();
@@ -190,7 +190,7 @@ async fn a_node_that_hangs_in_a_transaction_blocks_nobody(_: Backend) {
     nodes.close(10.0, 2).await;
 }
 
-async fn one_key_is_one_task_on_all_nodes(_: Backend) {
+async fn an_idempotency_key_creates_one_task_on_all_nodes(_: Backend) {
     let nodes = TwoNodes::start(30, "10").await;
     let body = images("a kite", 1);
     let submissions = (0..16).map(|i| submit_once(nodes.client(i), "one-key", &body));
@@ -228,7 +228,7 @@ async fn all_nodes_together_never_overdraw(_: Backend) {
     nodes.close(3.25, 13).await;
 }
 
-async fn a_revocation_is_seen_by_all_nodes(_: Backend) {
+async fn a_revocation_applies_on_all_nodes(_: Backend) {
     let nodes = TwoNodes::start(30, "10").await;
     let both = [&nodes.at_a, &nodes.at_b];
     for client in both {

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::fake_oidc::{FakeOidc, Lie};
+use crate::harness::fake_oidc::{FakeOidc, Fault};
 use crate::harness::*;
 
 on_both!(
     an_admin_signs_in_with_the_role_of_a_claim,
     a_user_signs_in_to_the_portal,
-    a_lying_provider_signs_nobody_in,
+    invalid_responses_of_a_provider_sign_nobody_in,
 );
 on_sqlite!(
-    an_account_is_matched_with_a_user_of_its_name_once,
-    a_session_is_fresh_again_after_the_providers_password,
-    a_sign_in_counts_once_and_only_in_the_browser_that_started_it,
+    an_account_is_linked_once_to_the_user_of_its_name,
+    a_session_is_fresh_again_after_reauthentication,
+    a_sign_in_is_valid_once_and_only_in_the_browser_that_started_it,
     new_keys_of_the_provider_are_read,
-    requests_that_no_page_makes_are_rejected,
+    invalid_sign_in_requests_are_rejected,
 );
 
 const OWNER: &str = "the-owner-of-this-gateway";
@@ -220,60 +220,68 @@ async fn a_user_signs_in_to_the_portal(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_lying_provider_signs_nobody_in(backend: Backend) {
+async fn invalid_responses_of_a_provider_sign_nobody_in(backend: Backend) {
     let (provider, gateway, _) = gateway(backend, ROLES).await;
     let claims = json!({ "sub": "1", "preferred_username": "ann", "userinfo:groups": ["admins"] });
     provider.set_account(claims);
     let mut ann = Browser::new(&gateway);
     // The first of these sign-ins reads the metadata.
-    for (lie, word, logged) in [
-        (Lie::ForeignMetadata, "provider_unavailable", "the issuer"),
+    for (fault, word, logged) in [
+        (Fault::ForeignMetadata, "provider_unavailable", "the issuer"),
         (
-            Lie::PlainEndpoint,
+            Fault::PlainEndpoint,
             "provider_unavailable",
             "which is not https",
         ),
-        (Lie::Denied, "denied", "signed nobody in"),
         (
-            Lie::ForeignAnswer,
-            "rejected",
-            "the answer is of the issuer",
+            Fault::Denied,
+            "denied",
+            "the OpenID provider rejected a sign-in",
         ),
-        (Lie::Issuer, "rejected", "`iss` is"),
-        (Lie::Audience, "rejected", "`aud` is"),
-        (Lie::Nonce, "rejected", "`nonce` is not"),
-        (Lie::NoSignature, "rejected", "`alg` is not allowed"),
-        (Lie::SymmetricSignature, "rejected", "`alg` is not allowed"),
-        (Lie::ForeignKey, "rejected", "signature is wrong"),
-        (Lie::Expired, "rejected", "has expired"),
-        (Lie::Endless, "rejected", "`exp` is missing"),
-        (Lie::NoSubject, "rejected", "`sub` is missing"),
         (
-            Lie::ForeignUserinfo,
+            Fault::ForeignResponse,
+            "rejected",
+            "the response is from the issuer",
+        ),
+        (Fault::ForeignIssuer, "rejected", "`iss` is"),
+        (Fault::ForeignAudience, "rejected", "`aud` is"),
+        (Fault::ForeignNonce, "rejected", "`nonce` is not"),
+        (Fault::NoSignature, "rejected", "`alg` is not allowed"),
+        (
+            Fault::SymmetricSignature,
+            "rejected",
+            "`alg` is not allowed",
+        ),
+        (Fault::ForeignKey, "rejected", "signature is wrong"),
+        (Fault::Expired, "rejected", "has expired"),
+        (Fault::NoExpiry, "rejected", "`exp` is missing"),
+        (Fault::NoSubject, "rejected", "`sub` is missing"),
+        (
+            Fault::ForeignUserinfo,
             "rejected",
             "userinfo is of another account",
         ),
         (
-            Lie::NoToken,
+            Fault::NoToken,
             "provider_unavailable",
             "missing field `id_token`",
         ),
-        (Lie::ServerError, "provider_unavailable", "502"),
+        (Fault::ServerError, "provider_unavailable", "502"),
     ] {
-        provider.set_lie(Some(lie));
-        assert_eq!(ann.sign_in(&provider, "").await, error(word), "{lie:?}");
+        provider.set_fault(Some(fault));
+        assert_eq!(ann.sign_in(&provider, "").await, error(word), "{fault:?}");
         ann.get("/admin/v1/me").await.expect(401);
         until_true(logged, async || gateway.log().contains(logged)).await;
     }
-    provider.set_lie(None);
+    provider.set_fault(None);
     assert_eq!(ann.sign_in(&provider, "").await, "/console/");
     let mut other = Browser::new(&gateway);
-    provider.set_lie(Some(Lie::Replay));
+    provider.set_fault(Some(Fault::Replay));
     assert_eq!(other.sign_in(&provider, "").await, error("rejected"));
     gateway.close().await;
 }
 
-async fn an_account_is_matched_with_a_user_of_its_name_once(backend: Backend) {
+async fn an_account_is_linked_once_to_the_user_of_its_name(backend: Backend) {
     let more = "users = \"match\"\nroles = { \"*\" = \"user\" }";
     let (provider, gateway, _) = gateway(backend, more).await;
     gateway
@@ -295,7 +303,7 @@ async fn an_account_is_matched_with_a_user_of_its_name_once(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_session_is_fresh_again_after_the_providers_password(backend: Backend) {
+async fn a_session_is_fresh_again_after_reauthentication(backend: Backend) {
     let (provider, gateway, _) = gateway(backend, ROLES).await;
     let mut ann = Browser::new(&gateway);
     let claims = account("1", "ann", json!(["admins"]));
@@ -339,7 +347,7 @@ async fn a_session_is_fresh_again_after_the_providers_password(backend: Backend)
     gateway.close().await;
 }
 
-async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: Backend) {
+async fn a_sign_in_is_valid_once_and_only_in_the_browser_that_started_it(backend: Backend) {
     let (provider, gateway, _) = gateway(backend, ROLES).await;
     provider.set_account(account("1", "ann", json!(["admins"])));
     let mut ann = Browser::new(&gateway);
@@ -348,11 +356,11 @@ async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: 
     assert!(cookie.contains("SameSite=Lax"), "{cookie}");
     let back = provider.visit(start.header("location"));
     // A browser that opens the callback link of another browser's sign-in is not signed in.
-    let mut victim = Browser::new(&gateway);
+    let mut other_browser = Browser::new(&gateway);
     let expired = "/console/signed-in?error=expired&next=";
-    assert_eq!(victim.finish(&back).await, expired);
-    victim.get("/oidc/start").await.expect(303);
-    assert_eq!(victim.finish(&back).await, error("expired"));
+    assert_eq!(other_browser.finish(&back).await, expired);
+    other_browser.get("/oidc/start").await.expect(303);
+    assert_eq!(other_browser.finish(&back).await, error("expired"));
 
     let cookies = ann.cookies.clone();
     assert_eq!(ann.finish(&back).await, "/console/");
@@ -369,7 +377,7 @@ async fn a_sign_in_counts_once_and_only_in_the_browser_that_started_it(backend: 
     for _ in 0..30 {
         ann.sign_in(&provider, "").await;
     }
-    provider.set_lie(Some(Lie::Nonce));
+    provider.set_fault(Some(Fault::ForeignNonce));
     let mut last = String::new();
     for _ in 0..25 {
         last = ann.sign_in(&provider, "").await;
@@ -394,9 +402,9 @@ async fn new_keys_of_the_provider_are_read(backend: Backend) {
     gateway.close().await;
 }
 
-async fn requests_that_no_page_makes_are_rejected(backend: Backend) {
+async fn invalid_sign_in_requests_are_rejected(backend: Backend) {
     let (_provider, gateway, owner) = gateway(backend, ROLES).await;
-    for (query, words) in [
+    for (query, expected) in [
         ("?to=admin", "to must be console or portal"),
         ("?next=//evil.example", "next must be the path of a page"),
         (
@@ -414,7 +422,7 @@ async fn requests_that_no_page_makes_are_rejected(backend: Backend) {
         owner
             .send_with("GET", &path, &[], "")
             .await
-            .rejected(400, words);
+            .rejected(400, expected);
     }
     let post = owner.send_with("POST", "/oidc/start", &[], "").await;
     assert_eq!(post.status, 405);

@@ -15,12 +15,12 @@ use crate::harness::*;
 
 on_both!(health_and_metrics_are_reported);
 on_sqlite!(
-    metrics_from_outside_need_the_admin_key,
-    the_api_describes_itself,
+    metrics_of_a_public_listener_need_the_admin_key,
+    the_openapi_document_has_every_route,
     http_2_is_served,
     requests_have_ids,
-    browsers_get_the_console_and_its_files,
-    the_documentation_is_a_site,
+    the_console_and_its_files_are_served,
+    the_documentation_is_served,
 );
 
 /// The source of the routers: the document must describe every path in it.
@@ -62,7 +62,7 @@ async fn health_and_metrics_are_reported(backend: Backend) {
     gateway.close().await;
 }
 
-async fn metrics_from_outside_need_the_admin_key(backend: Backend) {
+async fn metrics_of_a_public_listener_need_the_admin_key(backend: Backend) {
     let key = "admin-of-this-test-and-no-other";
     let setup = Setup::new(backend).listen("0.0.0.0:0").admin_key(key);
     let gateway = setup.start().await;
@@ -88,7 +88,7 @@ async fn metrics_from_outside_need_the_admin_key(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_api_describes_itself(backend: Backend) {
+async fn the_openapi_document_has_every_route(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let reply = gateway.anonymous().get("/openapi.json").await.expect(200);
     assert_eq!(reply.header("content-type"), "application/json");
@@ -179,7 +179,7 @@ async fn requests_have_ids(backend: Backend) {
     gateway.close().await;
 }
 
-async fn browsers_get_the_console_and_its_files(backend: Backend) {
+async fn the_console_and_its_files_are_served(backend: Backend) {
     let gateway = Setup::new(backend).start().await;
     let client = gateway.anonymous();
     let get = async |path: &str, name: &'static str, value: &'static str| {
@@ -215,7 +215,7 @@ async fn browsers_get_the_console_and_its_files(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_documentation_is_a_site(backend: Backend) {
+async fn the_documentation_is_served(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let client = gateway.anonymous();
     let get = async |path: &str, name: &str, value: &str| {

@@ -4,15 +4,15 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-on_both!(doctor_finds_what_is_wrong);
+on_both!(doctor_reports_each_failure);
 on_sqlite!(
     doctor_changes_nothing,
-    init_writes_a_configuration_that_serves,
-    health_follows_the_gateway,
+    init_writes_a_valid_configuration,
+    health_reports_the_state_of_the_gateway,
     completions_and_manual_pages_have_every_command,
 );
 
-async fn health_follows_the_gateway(backend: Backend) {
+async fn health_reports_the_state_of_the_gateway(backend: Backend) {
     let setup = Setup::new(backend).admin_key("admin-key");
     let mut gateway = setup.listen("0.0.0.0:0").start().await;
     let port = gateway.address().rsplit_once(':').unwrap().1.to_owned();
@@ -45,7 +45,7 @@ async fn health_follows_the_gateway(backend: Backend) {
     gateway
         .cli(&["health"])
         .await
-        .check_failure("does not answer");
+        .check_failure("does not respond");
     gateway.start_server().await;
     gateway.close().await;
 }
@@ -86,7 +86,7 @@ fn findings(records: &Value, check: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-async fn doctor_finds_what_is_wrong(backend: Backend) {
+async fn doctor_reports_each_failure(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     // A gateway without faults; the test uses its address in place of a provider's.
     let channel = |url: &str| {
@@ -114,7 +114,7 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
     let unreachable = channel("http://127.0.0.1:1");
     let full_disk = format!("{healthy}[storage]\nreserve_mb = 1_000_000_000\n");
     let no_folder = format!("{healthy}[storage]\nurl = \"file:///no/such/folder\"\n");
-    for (config, sql, check, level, words) in [
+    for (config, sql, check, level, expected) in [
         ("", "", "channels", "warn", "sandbox"),
         (channel(&own).as_str(), "", "prices", "warn", "gpt-5"),
         (
@@ -150,7 +150,7 @@ async fn doctor_finds_what_is_wrong(backend: Backend) {
         );
         let found = findings(&output.json(), check);
         let is_expected =
-            |(found, message): &(String, String)| found == level && message.contains(words);
+            |(found, message): &(String, String)| found == level && message.contains(expected);
         assert!(found.iter().any(is_expected), "{config}: {found:?}");
     }
     gateway.execute(newer).await;
@@ -195,7 +195,7 @@ async fn init(dir: &TempDir, arguments: &[&str], variables: &[(&str, &str)]) -> 
     run_command(command.envs(variables.iter().copied())).await
 }
 
-async fn init_writes_a_configuration_that_serves(backend: Backend) {
+async fn init_writes_a_valid_configuration(backend: Backend) {
     // A gateway takes the place of OpenAI's server.
     let (gateway, client) = TestGateway::with_client(backend).await;
     let url = format!("http://{}/openai/v1", gateway.address());
@@ -203,7 +203,7 @@ async fn init_writes_a_configuration_that_serves(backend: Backend) {
     let openai = [("OPENAI_BASE_URL", url.as_str()), ("OPENAI_API_KEY", &key)];
     let dir = TempDir::new();
     let output = init(&dir, &["--yes"], &openai).await;
-    let is_tried = output.stderr.contains("ok    openai: gpt-5-nano answered");
+    let is_tried = output.stderr.contains("ok    openai: gpt-5-nano responded");
     assert!(output.code == 0 && is_tried, "{output:?}");
     let text = std::fs::read_to_string(dir.join("tollgate.toml")).unwrap();
     assert!(
@@ -219,8 +219,8 @@ async fn init_writes_a_configuration_that_serves(backend: Backend) {
     );
 
     // A key that the provider rejects is reported.
-    let wrong = [openai[0], ("OPENAI_API_KEY", "sk-wrong")];
-    let output = init(&dir, &["--yes", "--out", "wrong.toml"], &wrong).await;
+    let invalid = [openai[0], ("OPENAI_API_KEY", "sk-invalid")];
+    let output = init(&dir, &["--yes", "--out", "invalid.toml"], &invalid).await;
     let is_reported = output.stderr.contains("fail  openai");
     assert!(output.code == 0 && is_reported, "{output:?}");
 

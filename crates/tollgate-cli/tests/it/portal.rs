@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 use crate::harness::*;
 
 on_both!(
-    a_key_shows_its_user_and_history_without_operators_members,
-    a_session_begins_with_a_key_and_ends_with_it,
-    new_keys_have_at_most_the_limits_of_their_parent,
-    a_quota_is_taken_off_the_parents,
-    keys_with_limits_change_only_themselves_and_those_they_created,
-    nobody_sees_what_belongs_to_another_user,
+    a_key_can_read_its_user_and_history_without_operator_fields,
+    a_session_starts_with_a_key_and_ends_with_its_revocation,
+    new_keys_do_not_exceed_the_limits_of_their_parent,
+    the_quota_of_a_key_is_subtracted_from_its_parents,
+    keys_with_limits_change_only_themselves_and_their_children,
+    records_of_another_user_are_not_visible,
 );
-on_sqlite!(failed_sign_ins_are_throttled, the_page_is_served);
+on_sqlite!(failed_sign_ins_are_throttled, the_portal_page_is_served);
 
 const OWNER: &str = "the-owner-of-this-gateway";
 const PRICES: &str = r#"
@@ -59,7 +59,7 @@ async fn create_key(gateway: &TestGateway, client: &Client, members: &Value) -> 
     gateway.client(Some(secret), created["id"].as_str().unwrap().to_owned())
 }
 
-async fn a_key_shows_its_user_and_history_without_operators_members(backend: Backend) {
+async fn a_key_can_read_its_user_and_history_without_operator_fields(backend: Backend) {
     let (gateway, owner, client) = gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     client
@@ -132,7 +132,7 @@ async fn a_key_shows_its_user_and_history_without_operators_members(backend: Bac
         json!({ "data": [{ "id": "gpt-5", "kind": "chat" }] }),
     );
     // Errors have the client API's envelope.
-    for (path, status, words) in [
+    for (path, status, expected) in [
         ("/tasks?channel=main", 400, "`channel`"),
         ("/usage?group_by=channel", 400, "`group_by`"),
         ("/tasks?limit=0", 400, "`limit`"),
@@ -143,7 +143,7 @@ async fn a_key_shows_its_user_and_history_without_operators_members(backend: Bac
         let error = reply.json()["error"].clone();
         assert_eq!(error["code"], status, "{error}");
         assert!(
-            error["message"].as_str().unwrap().contains(words),
+            error["message"].as_str().unwrap().contains(expected),
             "{error}"
         );
     }
@@ -189,7 +189,7 @@ async fn browse(
         .await
 }
 
-async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
+async fn a_session_starts_with_a_key_and_ends_with_its_revocation(backend: Backend) {
     let (gateway, owner, client) = gateway(backend).await;
     let secret = client.secret.clone().unwrap();
     let body = json!({ "api_key": secret });
@@ -202,15 +202,15 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
     let foreign = gateway.anonymous();
     let foreign = foreign.send_with("POST", "/v1/me/session", &headers, body.to_string());
     assert_eq!(foreign.await.status, 403);
-    let wrong_password = browse(
+    let invalid_login = browse(
         &gateway,
         "POST",
         "/session",
         "",
-        &json!({ "api_key": "sk-wrong" }),
+        &json!({ "api_key": "sk-invalid" }),
     )
     .await;
-    assert_eq!(wrong_password.status, 401);
+    assert_eq!(invalid_login.status, 401);
     let unknown = browse(&gateway, "POST", "/session", "", &json!({ "key": secret })).await;
     assert_eq!(unknown.status, 400);
     let signed_in = browse(&gateway, "POST", "/session", "", &body)
@@ -302,7 +302,7 @@ async fn a_session_begins_with_a_key_and_ends_with_it(backend: Backend) {
     gateway.close().await;
 }
 
-async fn new_keys_have_at_most_the_limits_of_their_parent(backend: Backend) {
+async fn new_keys_do_not_exceed_the_limits_of_their_parent(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
     let limits = json!({ "name": "limited", "rpm": 50, "max_concurrency": 4, "models": ["gpt-5"], "expires_at": "2100-01-01T00:00:00Z" });
     let limited = create_key(&gateway, &client, &limits).await;
@@ -326,7 +326,7 @@ async fn new_keys_have_at_most_the_limits_of_their_parent(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_quota_is_taken_off_the_parents(backend: Backend) {
+async fn the_quota_of_a_key_is_subtracted_from_its_parents(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
     let parent = create_key(&gateway, &client, &json!({ "quota": "1" })).await;
     parent.generate(&image("a mill")).await;
@@ -365,7 +365,7 @@ async fn a_quota_is_taken_off_the_parents(backend: Backend) {
     gateway.close().await;
 }
 
-async fn keys_with_limits_change_only_themselves_and_those_they_created(backend: Backend) {
+async fn keys_with_limits_change_only_themselves_and_their_children(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
     let limited = create_key(&gateway, &client, &json!({ "models": ["gpt-5"] })).await;
     let child = create_key(&gateway, &limited, &json!({})).await;
@@ -392,7 +392,7 @@ async fn keys_with_limits_change_only_themselves_and_those_they_created(backend:
     gateway.close().await;
 }
 
-async fn nobody_sees_what_belongs_to_another_user(backend: Backend) {
+async fn records_of_another_user_are_not_visible(backend: Backend) {
     let (gateway, _, ann) = gateway(backend).await;
     let bob = gateway.unlimited_client().await;
     let task = task_id(&ann.generate(&image("a mill")).await);
@@ -425,10 +425,10 @@ async fn nobody_sees_what_belongs_to_another_user(backend: Backend) {
 
 async fn failed_sign_ins_are_throttled(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
-    let wrong_password = json!({ "api_key": "sk-wrong" });
+    let invalid_login = json!({ "api_key": "sk-invalid" });
     for _ in 0..20 {
         assert_eq!(
-            browse(&gateway, "POST", "/session", "", &wrong_password)
+            browse(&gateway, "POST", "/session", "", &invalid_login)
                 .await
                 .status,
             401
@@ -442,7 +442,7 @@ async fn failed_sign_ins_are_throttled(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_page_is_served(backend: Backend) {
+async fn the_portal_page_is_served(backend: Backend) {
     let (gateway, ..) = gateway(backend).await;
     for path in ["/portal/", "/portal/keys"] {
         let page = gateway.anonymous().get(path).await.expect(200);

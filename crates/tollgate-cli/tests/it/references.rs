@@ -19,11 +19,11 @@ use crate::harness::*;
 on_sqlite!(
     uploads_are_checked_at_submission,
     data_uris_are_checked_at_submission,
-    an_image_of_exactly_the_limit_passes_in_every_format,
+    an_image_of_exactly_the_size_limit_is_accepted_in_every_format,
 );
 on_both!(
     urls_are_fetched_when_the_task_runs,
-    private_addresses_are_out_of_reach
+    references_at_private_addresses_are_rejected
 );
 
 /// An image of more than 10 MB.
@@ -126,7 +126,7 @@ async fn urls_are_fetched_when_the_task_runs(backend: Backend) {
     gateway.close().await;
 }
 
-async fn private_addresses_are_out_of_reach(backend: Backend) {
+async fn references_at_private_addresses_are_rejected(backend: Backend) {
     let (site, count) = start_site().await;
     let gateway = Setup::new(backend).config(PRICES).start().await;
     let client = gateway.funded_client("9").await;
@@ -173,7 +173,7 @@ async fn private_addresses_are_out_of_reach(backend: Backend) {
     ] {
         post(url).await.rejected(400, "");
     }
-    assert_eq!(count.load(Ordering::Relaxed), 0, "no request came");
+    assert_eq!(count.load(Ordering::Relaxed), 0, "no request was received");
     assert_eq!(client.balances().await, (9.0, 0.0));
     gateway.close().await;
 }
@@ -181,7 +181,7 @@ async fn private_addresses_are_out_of_reach(backend: Backend) {
 /// The largest image that clients may send, in bytes.
 const LIMIT: usize = 20_971_520;
 
-async fn an_image_of_exactly_the_limit_passes_in_every_format(backend: Backend) {
+async fn an_image_of_exactly_the_size_limit_is_accepted_in_every_format(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let bodies = |data: &str| {
         let uri = format!("data:image/png;base64,{data}");

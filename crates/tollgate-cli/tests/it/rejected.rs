@@ -7,12 +7,12 @@ use crate::harness::*;
 on_sqlite!(
     fields_and_models_are_rejected,
     bodies_are_rejected,
-    bodies_without_an_end_are_rejected,
+    incomplete_bodies_are_rejected,
     unknown_paths_and_methods_are_rejected,
     malformed_http_is_rejected,
-    a_connection_serves_the_next_request,
+    a_connection_serves_the_request_after_a_rejected_one,
     bodies_are_limited_by_endpoint,
-    compressed_bodies_are_named,
+    compressed_bodies_are_rejected,
 );
 
 const GENERATIONS: &str = "/v1/images/generations";
@@ -37,7 +37,7 @@ async fn bodies_are_rejected(backend: Backend) {
     gateway.close().await;
 }
 
-async fn bodies_without_an_end_are_rejected(backend: Backend) {
+async fn incomplete_bodies_are_rejected(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     // A declared length over the limit gets its response before the body arrives.
     let headers =
@@ -112,7 +112,7 @@ async fn malformed_http_is_rejected(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_connection_serves_the_next_request(backend: Backend) {
+async fn a_connection_serves_the_request_after_a_rejected_one(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let mut raw = gateway.raw().await;
     let image = "{\"model\":\"imagen-4.0-partner\",\"prompt\":\"x\"}";
@@ -168,7 +168,7 @@ async fn bodies_are_limited_by_endpoint(backend: Backend) {
     gateway.close().await;
 }
 
-async fn compressed_bodies_are_named(backend: Backend) {
+async fn compressed_bodies_are_rejected(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let gzip = [&[0x1f, 0x8b, 8, 0][..], &[0xab; 40]].concat();
     let encoded = ("content-encoding", "gzip");

@@ -6,11 +6,11 @@ use tollgate_fakes::{Options, Provider, start};
 
 use crate::harness::*;
 
-on_sqlite!(a_link_that_is_cut_off_is_downloaded_seven_times);
+on_sqlite!(a_download_that_is_cut_off_is_tried_seven_times);
 
 const IMAGES: &str = "/v1/images/generations";
 
-async fn a_link_that_is_cut_off_is_downloaded_seven_times(backend: Backend) {
+async fn a_download_that_is_cut_off_is_tried_seven_times(backend: Backend) {
     let video = json!({ "model": "seedance-1.0-pro", "duration": 2, "aspect_ratio": "1:1", "resolution": "480p" });
     // The cases run side by side, because each waits between its attempts.
     let cases = [

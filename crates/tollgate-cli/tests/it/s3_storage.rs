@@ -16,12 +16,12 @@ on_both!(
     results_wait_for_the_bucket_and_are_generated_once,
 );
 on_sqlite!(
-    uploads_outlive_short_faults_and_end_in_clear_errors,
+    uploads_are_retried_and_then_fail_with_an_error,
     large_files_are_uploaded_in_parts,
-    downloads_are_resumed_or_broken_off,
+    interrupted_downloads_are_resumed_or_cut_off,
     clients_are_redirected_to_the_bucket,
     expired_objects_are_deleted_and_no_others,
-    doctor_says_what_the_bucket_does_not_allow,
+    doctor_reports_operations_that_the_bucket_forbids,
 );
 
 /// A size that needs more than one part.
@@ -105,7 +105,7 @@ async fn files_are_stored_and_served_from_the_bucket(backend: Backend) {
     gateway.close().await;
 }
 
-async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) {
+async fn uploads_are_retried_and_then_fail_with_an_error(backend: Backend) {
     let (s3, gateway, client) = gateway(backend, "").await;
     let image = png(64, 48);
     for fault in [
@@ -113,7 +113,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
         Fault::Slow(Duration::from_secs(1)),
         Fault::CutRequest,
         Fault::Damaged,
-        Fault::WrongTag,
+        Fault::MismatchedTag,
     ] {
         s3.fail(fault, Method::PUT, 2);
         let url = client.upload_image(&image).await;
@@ -124,7 +124,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
         );
     }
     s3.clear();
-    for fault in [Fault::Unavailable, Fault::Forbidden, Fault::WrongTag] {
+    for fault in [Fault::Unavailable, Fault::Forbidden, Fault::MismatchedTag] {
         s3.fail(fault, Method::PUT, u32::MAX);
         let reply = client.upload("a.png", "image/png", &image).await;
         assert_eq!(reply.header("retry-after"), "5", "{fault:?}");
@@ -132,7 +132,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
         let expected = json!({ "message": "failed to upload image", "type": "<string>" });
         assert_shape(&error, json!({ "error": expected }));
         // The object may be stored, but no client got a link to it.
-        s3.heal();
+        s3.clear_faults();
         until_true("the storage to be available", async || {
             client.upload("a.png", "image/png", &image).await.status == 200
         })
@@ -147,7 +147,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
     s3.fail(Fault::Slow(Duration::from_secs(60)), Method::PUT, u32::MAX);
     let ready = client.get("/readyz").await;
     assert_eq!(ready.expect(503).json()["part"], "storage");
-    s3.heal();
+    s3.clear_faults();
     client.get("/readyz").await.expect(200);
     gateway.close().await;
 }
@@ -155,7 +155,7 @@ async fn uploads_outlive_short_faults_and_end_in_clear_errors(backend: Backend) 
 async fn large_files_are_uploaded_in_parts(backend: Backend) {
     let (s3, gateway, client) = gateway(backend, "").await;
     let image = padded_png(LARGE);
-    for fault in [Fault::Unavailable, Fault::WrongTag, Fault::CutRequest] {
+    for fault in [Fault::Unavailable, Fault::MismatchedTag, Fault::CutRequest] {
         s3.fail(fault, Method::PUT, 2);
         let url = client.upload_image(&image).await;
         assert!(
@@ -164,7 +164,7 @@ async fn large_files_are_uploaded_in_parts(backend: Backend) {
         );
     }
     // The response to the last request is lost: the repeated request finds no upload, but a complete object.
-    s3.fail_at(Fault::CutAnswer, Method::POST, "uploadId", 1);
+    s3.fail_at(Fault::CutResponse, Method::POST, "uploadId", 1);
     let url = client.upload_image(&image).await;
     assert!(client.fetch(&url).await.expect(200).body == image);
     assert_eq!(s3.uploads(), (4, 0));
@@ -176,11 +176,11 @@ async fn large_files_are_uploaded_in_parts(backend: Backend) {
     gateway.close().await;
 }
 
-async fn downloads_are_resumed_or_broken_off(backend: Backend) {
+async fn interrupted_downloads_are_resumed_or_cut_off(backend: Backend) {
     let (s3, gateway, client) = gateway(backend, "").await;
     let image = padded_png(3_000_000);
     let url = client.upload_image(&image).await;
-    s3.fail(Fault::CutAnswer, Method::GET, 2);
+    s3.fail(Fault::CutResponse, Method::GET, 2);
     assert!(client.fetch(&url).await.expect(200).body == image);
     assert_eq!(s3.count(&Method::GET, "/data/public/"), 3);
     s3.fail(Fault::Unavailable, Method::GET, 2);
@@ -191,7 +191,7 @@ async fn downloads_are_resumed_or_broken_off(backend: Backend) {
     reply.error(503, "unavailable");
 
     // The last byte never arrives: the client detects that the file is incomplete.
-    s3.fail(Fault::CutAnswer, Method::GET, u32::MAX);
+    s3.fail(Fault::CutResponse, Method::GET, u32::MAX);
     let mut connection = gateway.raw().await;
     let path = url.strip_prefix(&client.url("")).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
@@ -229,9 +229,12 @@ async fn results_wait_for_the_bucket_and_are_generated_once(backend: Backend) {
             .filter(|seen| seen.method == "POST")
             .count()
     };
-    until_true("a provider's answer", async || submissions() > 0).await;
+    until_true("a submission to the provider", async || submissions() > 0).await;
     // The gateway retries the upload to the bucket.
-    until_true("another try", async || s3.count(&Method::PUT, "") > 4).await;
+    until_true("a retry of the upload", async || {
+        s3.count(&Method::PUT, "") > 4
+    })
+    .await;
     for id in &ids {
         let record = client.task(id).await;
         assert!(
@@ -240,7 +243,7 @@ async fn results_wait_for_the_bucket_and_are_generated_once(backend: Backend) {
         );
     }
     assert!(s3.keys().is_empty());
-    s3.heal();
+    s3.clear_faults();
     for id in &ids {
         let record = client.wait_for_end(id).await;
         assert_eq!(status(&record), "completed", "{record}");
@@ -257,9 +260,9 @@ async fn clients_are_redirected_to_the_bucket(backend: Backend) {
     let (s3, gateway, client) = gateway(backend, "storage.serve = \"redirect\"").await;
     let image = png(64, 48);
     let url = client.upload_image(&image).await;
-    let answer = client.fetch(&url).await.expect(302);
-    assert_eq!(answer.header("cache-control"), "no-store");
-    let link = answer.header("location");
+    let reply = client.fetch(&url).await.expect(302);
+    assert_eq!(reply.header("cache-control"), "no-store");
+    let link = reply.header("location");
     assert!(
         link.starts_with(&format!("http://{}/files/data/public/", s3.address())),
         "{link}"
@@ -289,7 +292,7 @@ async fn expired_objects_are_deleted_and_no_others(backend: Backend) {
     gateway.close().await;
 }
 
-async fn doctor_says_what_the_bucket_does_not_allow(backend: Backend) {
+async fn doctor_reports_operations_that_the_bucket_forbids(backend: Backend) {
     let (s3, gateway, _) = gateway(backend, "").await;
     let finding = async || {
         let output = run_command(gateway.command(&["doctor"]).arg("--json")).await;

@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use crate::harness::*;
 
-on_both!(hanging_tasks_time_out, tasks_without_a_channel_end_in_time);
-on_sqlite!(directives_do_what_they_say, prompts_are_reviewed);
+on_both!(hanging_tasks_time_out, tasks_without_a_channel_time_out);
+on_sqlite!(
+    directives_control_the_sandbox,
+    prompts_that_match_a_safety_pattern_are_rejected
+);
 
 const MODEL: &str = "grok-imagine-1.0-partner";
 
@@ -13,7 +16,7 @@ fn image(prompt: &str) -> Value {
     json!({ "model": MODEL, "prompt": prompt })
 }
 
-async fn directives_do_what_they_say(backend: Backend) {
+async fn directives_control_the_sandbox(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     cases::check(&client, "sandbox_directives", &[]).await;
     // The record of a running task shows its progress.
@@ -50,7 +53,7 @@ async fn hanging_tasks_time_out(backend: Backend) {
     gateway.close().await;
 }
 
-async fn tasks_without_a_channel_end_in_time(backend: Backend) {
+async fn tasks_without_a_channel_time_out(backend: Backend) {
     let config = |model: &str| {
         format!(
             "[price.\"{MODEL}\"]\nper_image = 1\n[time_limits]\nimage_s = 3\n\
@@ -64,26 +67,26 @@ async fn tasks_without_a_channel_end_in_time(backend: Backend) {
     let running = client.submit(&image("[[sandbox:hang]]")).await;
     client.wait_for_start(&running).await;
     let waiting = client.submit(&image("a mill")).await;
-    let words = "channels and prices were reloaded";
+    let log_text = "channels and prices were reloaded";
     gateway
-        .reload(&config("seedream-like-nothing"), words)
+        .reload(&config("seedream-like-nothing"), log_text)
         .await;
     check_timeouts(&client, [running, waiting]).await;
     gateway.close().await;
 }
 
-async fn prompts_are_reviewed(backend: Backend) {
+async fn prompts_that_match_a_safety_pattern_are_rejected(backend: Backend) {
     let config = "[safety]\npatterns = [\"forbidden fruit\"]\nfamilies = [\"imagen-4\"]\n";
     let (gateway, client) = TestGateway::with_config(backend, config).await;
-    let words = "prompt rejected by safety review";
+    let expected = "prompt rejected by safety review";
     for (model, prompt) in [
         ("gpt-image-2-official", "[[sandbox:moderated]]"),
         ("gpt-image-2-official", "a Forbidden  FRUIT"),
         ("imagen-4.0-partner", "the forbidden fruit"),
     ] {
         let body = json!({ "model": model, "prompt": prompt });
-        let message = client.post_image(&body).await.rejected(400, words);
-        assert!(message.starts_with(words), "{message}");
+        let message = client.post_image(&body).await.rejected(400, expected);
+        assert!(message.starts_with(expected), "{message}");
     }
     assert!(client.tasks().await.is_empty());
     // For families without a review, the gateway leaves the review to the provider.
@@ -92,6 +95,6 @@ async fn prompts_are_reviewed(backend: Backend) {
     let error = client.wait_for_end(&id).await["error"].clone();
     assert_eq!(error["code"], "moderated");
     let message = error["message"].as_str().unwrap();
-    assert!(message.starts_with(words), "{message}");
+    assert!(message.starts_with(expected), "{message}");
     gateway.close().await;
 }

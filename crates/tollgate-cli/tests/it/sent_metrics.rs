@@ -16,9 +16,9 @@ use serde_json::json;
 use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
-on_both!(sent_metrics_are_those_of_the_metrics_page);
+on_both!(sent_metrics_equal_those_of_the_metrics_endpoint);
 on_sqlite!(
-    a_busy_collector_is_retried_after_its_pause_and_loses_no_counts,
+    a_busy_collector_is_retried_after_its_retry_after_and_loses_no_counts,
     a_collector_that_hangs_or_is_down_delays_nothing,
     metrics_are_sent_only_if_they_are_configured,
 );
@@ -95,7 +95,7 @@ fn numbers(metric: &Metric) -> BTreeMap<String, f64> {
     };
     let number = |value: &number_data_point::Value| match value {
         number_data_point::Value::AsDouble(number) => *number,
-        number_data_point::Value::AsInt(_) => panic!("a whole number"),
+        number_data_point::Value::AsInt(_) => panic!("an integer"),
     };
     points
         .iter()
@@ -127,7 +127,7 @@ fn chats(collector: &WebhookReceiver, path: &str) -> f64 {
     counted.map_or(0.0, |metric| numbers(metric).values().sum())
 }
 
-async fn sent_metrics_are_those_of_the_metrics_page(backend: Backend) {
+async fn sent_metrics_equal_those_of_the_metrics_endpoint(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let config = config(&collector.url("accept"), 1);
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
@@ -228,7 +228,7 @@ async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric
     }
 }
 
-async fn a_busy_collector_is_retried_after_its_pause_and_loses_no_counts(backend: Backend) {
+async fn a_busy_collector_is_retried_after_its_retry_after_and_loses_no_counts(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     // The interval is longer than the pause that the collector requests.
     let config = config(&collector.url("busy/2"), 2);

@@ -30,7 +30,7 @@ async fn a_restart_under_load_refuses_no_connection(backend: Backend) {
         address,
         "the socket stands for the configured address"
     );
-    let (stopped, answered) = (AtomicBool::new(false), AtomicU32::new(0));
+    let (stopped, responses) = (AtomicBool::new(false), AtomicU32::new(0));
     let client = async || {
         while !stopped.load(Ordering::Relaxed) {
             let mut connection = RawConnection::connect(&address).await;
@@ -38,13 +38,13 @@ async fn a_restart_under_load_refuses_no_connection(backend: Backend) {
                 .write(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
                 .await;
             assert_eq!(connection.status().await, Some(200));
-            answered.fetch_add(1, Ordering::Relaxed);
+            responses.fetch_add(1, Ordering::Relaxed);
         }
     };
     let more = async |count: u32| {
-        let before = answered.load(Ordering::Relaxed);
-        let enough = async || answered.load(Ordering::Relaxed) >= before + count;
-        until_true("more answers", enough).await;
+        let before = responses.load(Ordering::Relaxed);
+        let enough = async || responses.load(Ordering::Relaxed) >= before + count;
+        until_true("more responses", enough).await;
     };
     let restarts = async {
         for _ in 0..3 {

@@ -6,14 +6,14 @@ use tollgate_fakes::{Fake, Options, Provider, start};
 use crate::harness::*;
 
 on_both!(
-    three_endpoints_generate_the_same,
+    three_endpoints_generate_the_same_speech,
     speech_is_charged_by_the_character
 );
 on_sqlite!(
-    failed_speech_is_free,
+    failed_speech_is_not_charged,
     speech_is_visible_to_its_user_alone,
-    the_sandbox_speaks,
-    rejected_fields_are_named,
+    the_sandbox_generates_speech,
+    rejected_fields_are_named_in_the_error,
 );
 
 const SPEECH: &str = "/v1/audio/speech";
@@ -43,7 +43,7 @@ fn speech(text: &str) -> Value {
     json!({ "model": "native-v3", "input": text })
 }
 
-async fn three_endpoints_generate_the_same(backend: Backend) {
+async fn three_endpoints_generate_the_same_speech(backend: Backend) {
     let (gateway, fake) = start_gateway(backend).await;
     let client = gateway.unlimited_client().await;
     let (text, voice) = ("The tide is coming in.", "genshin_vindi2");
@@ -115,7 +115,7 @@ async fn speech_is_charged_by_the_character(backend: Backend) {
     gateway.close().await;
 }
 
-async fn failed_speech_is_free(backend: Backend) {
+async fn failed_speech_is_not_charged(backend: Backend) {
     let (gateway, _fake) = start_gateway(backend).await;
     let client = gateway.funded_client("10").await;
     for (text, code) in [
@@ -150,7 +150,7 @@ async fn speech_is_visible_to_its_user_alone(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_sandbox_speaks(backend: Backend) {
+async fn the_sandbox_generates_speech(backend: Backend) {
     let prices = "[price.\"native-v3\"]\nper_thousand_characters = 2\n";
     let gateway = Setup::new(backend).config(prices).start().await;
     let client = gateway.funded_client("10").await;
@@ -192,7 +192,7 @@ fn wav_ms(file: &[u8]) -> u32 {
     samples * 1000 / per_second
 }
 
-async fn rejected_fields_are_named(backend: Backend) {
+async fn rejected_fields_are_named_in_the_error(backend: Backend) {
     let (gateway, fake) = start_gateway(backend).await;
     let client = gateway.unlimited_client().await;
     cases::check(&client, "speech_rejected", &[]).await;

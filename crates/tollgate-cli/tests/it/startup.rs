@@ -13,9 +13,9 @@ use crate::harness::*;
 on_both!(a_newer_database_is_rejected);
 on_sqlite!(
     a_first_start_prints_a_demo_key,
-    failed_starts_name_their_reason,
+    failed_starts_print_the_error,
     settings_come_from_file_environment_and_flags,
-    the_data_is_private_to_its_user,
+    the_data_directory_is_private_to_its_user,
 );
 
 /// Starts a server with its data in `dir` and stops it when it listens; returns what it wrote on stdout and stderr.
@@ -85,29 +85,29 @@ async fn a_first_start_prints_a_demo_key(_: Backend) {
     }
 }
 
-async fn failed_starts_name_their_reason(backend: Backend) {
+async fn failed_starts_print_the_error(backend: Backend) {
     let dir = TempDir::new();
-    let serve = async |arguments: &[&str], words: &str| {
+    let serve = async |arguments: &[&str], expected: &str| {
         let mut command = tollgate(&["serve"], dir.path());
         let mut command = command.args(arguments);
         if !arguments.contains(&"--listen") {
             command = command.args(["--listen", "127.0.0.1:0"]);
         }
         let output = run_command(command).await;
-        output.check_failure(words);
+        output.check_failure(expected);
         assert!(!output.stderr.contains("hidden"), "{}", output.stderr);
     };
     let config = dir.join("tollgate.toml");
     let rows: Vec<(String, String)> = cases::rows("settings_rejected");
-    for (text, words) in rows {
+    for (text, expected) in rows {
         std::fs::write(&config, text).unwrap();
         std::fs::set_permissions(&config, std::fs::Permissions::from_mode(0o600)).unwrap();
-        serve(&[], &words).await;
+        serve(&[], &expected).await;
     }
     std::fs::write(&config, "").unwrap();
     for listen in ["127.0.0.1", "127.0.0.1:99999", "nowhere", "203.0.113.7:0"] {
-        let words = listen.strip_suffix(":0").unwrap_or(listen);
-        serve(&["--listen", listen], words).await;
+        let expected = listen.strip_suffix(":0").unwrap_or(listen);
+        serve(&["--listen", listen], expected).await;
     }
     let mut command = tollgate(&["serve", "--listen", "127.0.0.1:0"], dir.path());
     command.env("TOLLGATE_TIME_LIMITS__IMAGE_S", "-1");
@@ -205,7 +205,7 @@ async fn settings_come_from_file_environment_and_flags(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_data_is_private_to_its_user(backend: Backend) {
+async fn the_data_directory_is_private_to_its_user(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     client.upload_image(&png(3, 3)).await;
     gateway.cli(&["admin-key"]).await;

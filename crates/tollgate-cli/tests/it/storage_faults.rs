@@ -17,7 +17,7 @@ use crate::harness::{
 on_both!(results_wait_for_the_storage_and_are_generated_once);
 on_sqlite!(
     submissions_with_files_get_a_retry_after,
-    a_full_disk_at_the_start_leaves_reads,
+    reads_are_served_if_the_disk_is_full_at_the_start,
 );
 
 const TASKS: usize = 6;
@@ -26,7 +26,7 @@ const PRICE: f64 = 0.5;
 const OUTAGE: Duration = Duration::from_secs(3);
 
 /// A gateway with a channel of images, which are in the provider's response, and one of videos, to which the response links.
-async fn gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
+async fn start_gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
     let images = start(Provider::OpenAi, Options::default()).await.unwrap();
     let videos = start(Provider::Ark, Options::default()).await.unwrap();
     let channel = |kind: &str, url: &str, model: &str| {
@@ -41,8 +41,8 @@ async fn gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
         format!("[price.\"gpt-image-2-official\"]\nper_image = {PRICE}\n"),
         format!("[price.\"seedance-1.0-pro\"]\nper_video = {PRICE}\n"),
     ];
-    let gate = Setup::new(backend).config(&config.concat()).start().await;
-    (gate, images, videos)
+    let gateway = Setup::new(backend).config(&config.concat()).start().await;
+    (gateway, images, videos)
 }
 
 /// The folder to which every file is written first. Without it nothing can be stored.
@@ -52,8 +52,8 @@ struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    fn take_away(gate: &TestGateway) -> Self {
-        let files = gate.data_dir().join("files");
+    fn take_away(gateway: &TestGateway) -> Self {
+        let files = gateway.data_dir().join("files");
         let (path, away) = (files.join("tmp"), files.join("tmp-away"));
         std::fs::rename(&path, &away).unwrap();
         Self { path, away }
@@ -70,9 +70,9 @@ fn submissions(fake: &Fake) -> usize {
 }
 
 async fn results_wait_for_the_storage_and_are_generated_once(backend: Backend) {
-    let (gate, images, videos) = gateway(backend).await;
-    let client = gate.user_client("customer", &["--balance", "100"]).await;
-    let folder = TemporaryFolder::take_away(&gate);
+    let (gateway, images, videos) = start_gateway(backend).await;
+    let client = gateway.user_client("customer", &["--balance", "100"]).await;
+    let folder = TemporaryFolder::take_away(&gateway);
     let image = json!({ "model": "gpt-image-2-official", "prompt": "a pier", "size": "1:1" });
     let video = json!({
         "model": "seedance-1.0-pro", "prompt": "a pier", "duration": 2, "aspect_ratio": "1:1", "resolution": "480p",
@@ -84,7 +84,7 @@ async fn results_wait_for_the_storage_and_are_generated_once(backend: Backend) {
         ids.push(task_id(&receipt.expect(200).json()));
     }
     until("the storage to be missed", async || {
-        (gate.anonymous().get("/readyz").await.status == 503).then_some(())
+        (gateway.anonymous().get("/readyz").await.status == 503).then_some(())
     })
     .await;
     tokio::time::sleep(OUTAGE).await;
@@ -105,14 +105,14 @@ async fn results_wait_for_the_storage_and_are_generated_once(backend: Backend) {
     assert_eq!(submissions(&images), TASKS / 2, "each was paid for once");
     assert_eq!(submissions(&videos), TASKS / 2, "each was paid for once");
     assert_eq!(client.balances().await, (100.0 - 6.0 * PRICE, 6.0 * PRICE));
-    gate.anonymous().get("/readyz").await.expect(200);
-    gate.close().await;
+    gateway.anonymous().get("/readyz").await.expect(200);
+    gateway.close().await;
 }
 
 async fn submissions_with_files_get_a_retry_after(backend: Backend) {
-    let gate = Setup::new(backend).config(PRICES).start().await;
-    let client = gate.user_client("customer", &["--balance", "100"]).await;
-    let folder = TemporaryFolder::take_away(&gate);
+    let gateway = Setup::new(backend).config(PRICES).start().await;
+    let client = gateway.user_client("customer", &["--balance", "100"]).await;
+    let folder = TemporaryFolder::take_away(&gateway);
     let mut body = images("a pier", 1);
     body["image_urls"] = json!([data_uri("image/png", &png(64, 64))]);
     let reply = client.post_image(&body).await;
@@ -121,25 +121,25 @@ async fn submissions_with_files_get_a_retry_after(backend: Backend) {
     folder.put_back();
     let id = client.submit(&body).await;
     assert_eq!(status(&client.wait_for_end(&id).await), "completed");
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
-    let (mut gate, client) = TestGateway::with_config(backend, PRICES).await;
+async fn reads_are_served_if_the_disk_is_full_at_the_start(backend: Backend) {
+    let (mut gateway, client) = TestGateway::with_config(backend, PRICES).await;
     let done = client.generate(&images("a pier", 1)).await;
     let waiting = client
         .submit(&images("a quay [[sandbox:delay=3000]]", 1))
         .await;
     client.wait_for_start(&waiting).await;
-    gate.kill().await;
+    gateway.kill().await;
     // The limit on file sizes is the size of the write-ahead log, so that no commit can append to it.
-    let wal = std::fs::metadata(gate.data_dir().join("tollgate.db-wal"));
+    let wal = std::fs::metadata(gateway.data_dir().join("tollgate.db-wal"));
     let full = format!("--fsize={}:unlimited", wal.unwrap().len());
     let ignore_the_signal = ["sh", "-c", "trap '' XFSZ; exec \"$0\" \"$@\""];
     let arguments = [&[full.as_str()], &ignore_the_signal[..]].concat();
-    let command = gate.serve_command_under("prlimit", &arguments);
-    gate.start_command(command).await;
-    let anonymous = gate.anonymous();
+    let command = gateway.serve_command_under("prlimit", &arguments);
+    gateway.start_command(command).await;
+    let anonymous = gateway.anonymous();
     anonymous.get("/healthz").await.expect(200);
     anonymous.get("/readyz").await.expect(503);
     client.get("/v1/tasks").await.expect(200);
@@ -154,7 +154,7 @@ async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
     let mut free = Command::new("prlimit");
     free.args([
         "--pid",
-        &gate.pid().to_string(),
+        &gateway.pid().to_string(),
         "--fsize=unlimited:unlimited",
     ]);
     assert!(free.status().await.unwrap().success());
@@ -163,5 +163,5 @@ async fn a_full_disk_at_the_start_leaves_reads(backend: Backend) {
     })
     .await;
     assert_eq!(status(&client.wait_for_end(&waiting).await), "completed");
-    gate.close().await;
+    gateway.close().await;
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::priced_images::*;
 use crate::harness::*;
 
-on_both!(every_billionth_is_accounted_for);
+on_both!(all_amounts_add_up_under_stress);
 
 const CLIENTS: u64 = 200;
 const DURATION: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ const CREDITED: f64 = 65.0;
 /// The quota of one of the keys.
 const QUOTA: f64 = 4.0;
 
-async fn every_billionth_is_accounted_for(backend: Backend) {
+async fn all_amounts_add_up_under_stress(backend: Backend) {
     let setup = Setup::new(backend).config(PRICES);
     let setup = setup.env("TOLLGATE_WORKERS__IMAGES", "64");
     let gateway = setup.start().await;

@@ -10,12 +10,12 @@ use crate::harness::*;
 use crate::traces::{attributes, bytes, check_attributes, config, trace};
 
 on_both!(
-    a_cancelled_task_has_spans_too,
-    the_work_on_a_task_belongs_to_the_trace_of_its_submission,
+    a_cancelled_task_has_spans,
+    the_spans_of_a_task_belong_to_the_trace_of_its_submission,
 );
 on_sqlite!(
-    a_provider_of_tasks_gets_the_place_of_its_attempt_in_the_trace,
-    an_attempt_that_another_process_ends_is_one_span,
+    requests_to_providers_have_the_trace_context_of_the_attempt,
+    an_attempt_that_another_process_completes_is_one_span,
 );
 
 const STATE: &str = "vendor=a:b,other=1";
@@ -82,7 +82,7 @@ async fn channel(kind: &str, model: &str, upstream: &str, more: &str) -> (Fake, 
     (fake, text)
 }
 
-async fn the_work_on_a_task_belongs_to_the_trace_of_its_submission(backend: Backend) {
+async fn the_spans_of_a_task_belong_to_the_trace_of_its_submission(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let prices = "[price.\"imagen-4.0-partner\"]\nper_image = 0.5\n";
     let (gateway, client) = TestGateway::with_config(backend, &config(&collector, prices)).await;
@@ -133,7 +133,7 @@ async fn the_work_on_a_task_belongs_to_the_trace_of_its_submission(backend: Back
     gateway.close().await;
 }
 
-async fn a_cancelled_task_has_spans_too(backend: Backend) {
+async fn a_cancelled_task_has_spans(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let (gateway, client) = TestGateway::with_config(backend, &config(&collector, "")).await;
     let callers = CallersTrace::new('7');
@@ -165,7 +165,7 @@ async fn a_cancelled_task_has_spans_too(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_provider_of_tasks_gets_the_place_of_its_attempt_in_the_trace(backend: Backend) {
+async fn requests_to_providers_have_the_trace_context_of_the_attempt(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let passes = "trace_context = true";
     let image = channel("openai", "gpt-image-2-official", "gpt-image-2", passes).await;
@@ -210,7 +210,7 @@ async fn a_provider_of_tasks_gets_the_place_of_its_attempt_in_the_trace(backend:
     gateway.close().await;
 }
 
-async fn an_attempt_that_another_process_ends_is_one_span(backend: Backend) {
+async fn an_attempt_that_another_process_completes_is_one_span(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let (fake, channel) = channel("openai", "sora-2", "sora-2", "trace_context = true").await;
     let (mut gateway, client) =

@@ -6,7 +6,7 @@ use crate::harness::*;
 
 on_both!(
     receipts_and_records_have_their_familys_shape,
-    tasks_are_found_one_by_one_in_batches_and_in_pages,
+    tasks_are_read_one_by_one_in_batches_and_in_pages,
     tasks_are_cancelled,
     tasks_are_visible_to_their_user_alone,
 );
@@ -156,7 +156,7 @@ async fn check_adjustments(client: &Client) {
     reply.rejected(400, "colour");
 }
 
-async fn tasks_are_found_one_by_one_in_batches_and_in_pages(backend: Backend) {
+async fn tasks_are_read_one_by_one_in_batches_and_in_pages(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let stranger = gateway.unlimited_client().await;
     let body = json!({ "model": "imagen-4.0-partner", "prompt": "x" });

@@ -15,7 +15,7 @@ use crate::harness::*;
 on_sqlite!(
     http_1_and_2_are_served_over_tls,
     a_changed_certificate_is_used_and_an_unusable_one_is_not,
-    unusable_certificates_are_named_at_start,
+    unusable_certificates_are_reported_at_the_start,
 );
 
 const CONFIG: &str = "[tls]\ncert = \"cert.pem\"\nkey = \"key.pem\"\n";
@@ -144,22 +144,22 @@ async fn a_changed_certificate_is_used_and_an_unusable_one_is_not(backend: Backe
     gateway.close().await;
 }
 
-async fn unusable_certificates_are_named_at_start(backend: Backend) {
+async fn unusable_certificates_are_reported_at_the_start(backend: Backend) {
     let gateway = Setup::new(backend).config(CONFIG).prepare().await;
     write_pair(&gateway);
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| gateway.dir().join(name));
-    let [good_cert, good_key] = [&cert, &key].map(|path| std::fs::read(path).unwrap());
+    let [valid_cert, valid_key] = [&cert, &key].map(|path| std::fs::read(path).unwrap());
     let other = KeyPair::generate().unwrap().serialize_pem().into_bytes();
-    for (cert_text, key_text, words) in [
-        (&good_cert, &other, "tls.cert and tls.key"),
-        (&good_key, &good_key, "tls.cert"),
-        (&good_cert, &good_cert, "tls.key"),
+    for (cert_text, key_text, expected) in [
+        (&valid_cert, &other, "tls.cert and tls.key"),
+        (&valid_key, &valid_key, "tls.cert"),
+        (&valid_cert, &valid_cert, "tls.key"),
     ] {
         std::fs::write(&cert, cert_text).unwrap();
         std::fs::write(&key, key_text).unwrap();
         run_command(&mut gateway.serve_command())
             .await
-            .check_failure(words);
+            .check_failure(expected);
     }
     std::fs::remove_file(&cert).unwrap();
     run_command(&mut gateway.serve_command())

@@ -14,8 +14,8 @@ use crate::harness::*;
 
 on_sqlite!(
     a_chat_is_a_span_with_its_attempts_as_children,
-    what_chats_say_is_recorded_for_keys_that_want_it_alone,
-    newer_names_are_used_if_they_are_requested,
+    content_of_chats_is_recorded_only_for_keys_with_trace_content,
+    newer_attribute_names_are_used_if_the_operator_opts_in,
     the_caller_decides_whether_a_trace_is_recorded,
 );
 
@@ -125,7 +125,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
         let parent = "b7ad6b7169203331";
         let traceparent = format!("00-{trace_id}-{parent}-01");
         let body = json!({
-            "model": "gpt-5", "stream": is_stream, "messages": [{ "role": "user", "content": "privately-told" }],
+            "model": "gpt-5", "stream": is_stream, "messages": [{ "role": "user", "content": "private-prompt" }],
         });
         let headers = [
             ("traceparent", traceparent.as_str()),
@@ -139,7 +139,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
                 .iter()
                 .all(|span| span.trace_state == "vendor=a:b, other=1")
         );
-        let [request, failed, answered] = &found[..] else {
+        let [request, failed, succeeded] = &found[..] else {
             unreachable!()
         };
         assert_eq!(request.name, format!("POST {CHATS}"));
@@ -164,7 +164,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
         );
         let cost: f64 = attributes(request)["tollgate.cost"].parse().unwrap();
         assert!(cost > 0.0);
-        for attempt in [failed, answered] {
+        for attempt in [failed, succeeded] {
             assert_eq!(attempt.name, "chat gpt-5");
             assert_eq!(
                 (attempt.kind(), &attempt.parent_span_id),
@@ -179,7 +179,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
         assert_eq!(failed.status.as_ref().unwrap().code, 2);
         let usage = attributes(request)["gen_ai.usage.output_tokens"].clone();
         check_attributes(
-            answered,
+            succeeded,
             &[
                 ("tollgate.channel", "works"),
                 ("gen_ai.usage.output_tokens", &usage),
@@ -201,7 +201,7 @@ async fn a_chat_is_a_span_with_its_attempts_as_children(backend: Backend) {
     for post in collector.posts(TRACES) {
         let text = String::from_utf8_lossy(&post.bytes()).into_owned();
         assert!(
-            !text.contains("privately-told") && !text.contains(client.secret.as_ref().unwrap())
+            !text.contains("private-prompt") && !text.contains(client.secret.as_ref().unwrap())
         );
     }
     gateway.close().await;
@@ -231,7 +231,7 @@ async fn the_caller_decides_whether_a_trace_is_recorded(backend: Backend) {
     assert_eq!(spans(&collector).len(), 1);
 }
 
-async fn newer_names_are_used_if_they_are_requested(backend: Backend) {
+async fn newer_attribute_names_are_used_if_the_operator_opts_in(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let upstream = WebhookReceiver::start().await;
     let channels = format!(
@@ -280,7 +280,7 @@ async fn newer_names_are_used_if_they_are_requested(backend: Backend) {
     }
 }
 
-async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend) {
+async fn content_of_chats_is_recorded_only_for_keys_with_trace_content(backend: Backend) {
     let collector = WebhookReceiver::start().await;
     let (gateway, silent) = TestGateway::with_config(backend, &config(&collector, "")).await;
     gateway.user("open", &[]).await;
@@ -290,7 +290,7 @@ async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend
         let traceparent = format!("00-{trace_id}-b7ad6b7169203331-01");
         let body = json!({
             "model": "gpt-5", "stream": is_stream, "max_tokens": 50,
-            "messages": [{ "role": "user", "content": "privately told [[sandbox:say=secretly answered]]" }],
+            "messages": [{ "role": "user", "content": "secret question [[sandbox:say=secret reply]]" }],
         });
         let headers = [("traceparent", traceparent.as_str())];
         client.post_with(path, &body, &headers).await.expect(200);
@@ -311,10 +311,10 @@ async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend
         let input = &value("gen_ai.input.messages")[0];
         assert_eq!(input["role"], "user");
         let text = input["parts"][0]["content"].as_str().unwrap();
-        assert!(text.starts_with("privately told"), "{text}");
+        assert!(text.starts_with("secret question"), "{text}");
         let output = &value("gen_ai.output.messages")[0];
         assert_eq!(output["role"], "assistant");
-        let content = json!([{ "type": "text", "content": "secretly answered" }]);
+        let content = json!([{ "type": "text", "content": "secret reply" }]);
         assert_eq!(output["parts"], content, "{path}");
         assert_eq!(output["finish_reason"], "stop");
     }
@@ -322,7 +322,7 @@ async fn what_chats_say_is_recorded_for_keys_that_want_it_alone(backend: Backend
     assert!(
         !found
             .values()
-            .any(|value| value.contains("told") || value.contains("answered"))
+            .any(|value| value.contains("secret question") || value.contains("secret reply"))
     );
     gateway.close().await;
 }

@@ -16,21 +16,21 @@ on_sqlite!(
     the_size_limit_is_exact,
     files_are_served_complete_and_in_part,
     uploads_have_a_quota,
-    a_disk_that_is_nearly_full_takes_no_uploads,
+    a_disk_that_is_nearly_full_rejects_uploads,
 );
 
 const UPLOADS: &str = "/v1/uploads/images";
 const MAX: usize = 20_971_520;
 const FORM: &str = "multipart/form-data; boundary=edge";
 
-/// Checks an error in the upload endpoint's envelope, whose message must contain `words`.
+/// Checks an error in the upload endpoint's envelope, whose message must contain `expected`.
 #[track_caller]
-fn check_rejected(reply: Reply, status: u16, words: &str) {
+fn check_rejected(reply: Reply, status: u16, expected: &str) {
     let body = reply.expect(status).json();
     let error = json!({ "message": "<string>", "type": "invalid_request_error" });
     assert_shape(&body, json!({ "error": error }));
     let message = body["error"]["message"].as_str().unwrap();
-    assert!(message.contains(words), "{message}, not {words}");
+    assert!(message.contains(expected), "{message}, not {expected}");
 }
 
 async fn images_are_recognised_by_their_content(backend: Backend) {
@@ -97,7 +97,7 @@ async fn invalid_forms_are_rejected(backend: Backend) {
         |name: &str| format!("--edge\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
     let cut = [part("file").as_bytes(), &image].concat();
     let other = [part("image").as_bytes(), &image, b"\r\n--edge--\r\n"].concat();
-    for (content_type, body, words) in [
+    for (content_type, body, expected) in [
         ("application/json", &b"{}"[..], "multipart/form-data"),
         ("application/json", b"{}", "got \"application/json\""),
         ("multipart/form-data", &cut, "boundary"),
@@ -111,7 +111,7 @@ async fn invalid_forms_are_rejected(backend: Backend) {
         ("multipart/form-data; boundary=other", &other, ""),
     ] {
         let reply = client.post_bytes(UPLOADS, content_type, body).await;
-        check_rejected(reply, 400, words);
+        check_rejected(reply, 400, expected);
     }
     // A form that breaks off leaves no file behind.
     let headers = format!("Content-Type: {FORM}\r\nContent-Length: 100000\r\n");
@@ -274,7 +274,7 @@ async fn uploads_have_a_quota(backend: Backend) {
     // A PNG of nine megabytes: bytes after the end of an image are allowed.
     let mut file = png(3, 3);
     file.resize(9 << 20, 0);
-    for (client, status, words) in [
+    for (client, status, expected) in [
         (&ann, 200, ""),
         (&ann, 200, ""),
         (&ann, 429, "your uploads may have 20 MB"),
@@ -286,13 +286,13 @@ async fn uploads_have_a_quota(backend: Backend) {
         assert_eq!(reply.header("retry-after").is_empty(), !is_rejected);
         let body = reply.expect(status).json();
         let message = body["error"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains(words), "{body}");
+        assert!(message.contains(expected), "{body}");
     }
     assert_eq!(public_files(&gateway).len(), 3);
     gateway.close().await;
 }
 
-async fn a_disk_that_is_nearly_full_takes_no_uploads(backend: Backend) {
+async fn a_disk_that_is_nearly_full_rejects_uploads(backend: Backend) {
     let config = "[storage]\nreserve_mb = 1_000_000_000\n";
     let gateway = Setup::new(backend).config(config).start().await;
     let client = gateway.user_client("ann", &["--unlimited"]).await;

@@ -7,8 +7,8 @@ use crate::harness::*;
 
 on_both!(
     both_endpoints_generate_a_video,
-    videos_are_charged_by_the_second_or_the_piece,
-    failed_videos_are_free,
+    videos_are_charged_per_second_or_per_video,
+    failed_videos_are_not_charged,
 );
 on_sqlite!(
     a_form_with_an_image_generates_a_video,
@@ -170,7 +170,7 @@ when = [{ resolution = "720p", per_second = 0.5 }, { size = "9:16", per_video = 
 per_video = 1.5
 "#;
 
-async fn videos_are_charged_by_the_second_or_the_piece(backend: Backend) {
+async fn videos_are_charged_per_second_or_per_video(backend: Backend) {
     let gateway = Setup::new(backend).config(PRICES).start().await;
     let client = gateway.funded_client("20").await;
     cases::check(&client, "video_prices", &[]).await;
@@ -183,7 +183,7 @@ async fn videos_are_charged_by_the_second_or_the_piece(backend: Backend) {
     gateway.close().await;
 }
 
-async fn failed_videos_are_free(backend: Backend) {
+async fn failed_videos_are_not_charged(backend: Backend) {
     let config = format!("[time_limits]\nvideo_s = 2\n{PRICES}");
     let gateway = Setup::new(backend).config(&config).start().await;
     let client = gateway.funded_client("3").await;

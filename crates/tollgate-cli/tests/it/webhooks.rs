@@ -6,14 +6,14 @@ use crate::harness::webhook_receiver::{Post, WebhookReceiver};
 use crate::harness::*;
 
 on_both!(
-    every_end_is_delivered,
+    every_final_status_is_delivered,
     failed_deliveries_are_retried,
-    a_hanging_receiver_delays_nobody_else,
+    a_hanging_receiver_does_not_delay_others,
 );
 on_sqlite!(
-    private_addresses_are_not_called,
+    webhooks_to_private_addresses_are_not_posted,
     webhooks_are_visible_to_their_user_alone,
-    a_crash_after_the_post_delivers_again,
+    a_webhook_is_delivered_again_after_a_crash,
 );
 
 /// Allows the gateway to call the test's own receiver.
@@ -89,7 +89,7 @@ fn check(post: &Post, id: &str, secret: &str) {
     assert!(keyless.iter().all(|name| post.header(name).is_empty()));
 }
 
-async fn every_end_is_delivered(backend: Backend) {
+async fn every_final_status_is_delivered(backend: Backend) {
     let (gateway, client) = TestGateway::with_config(backend, LOCAL).await;
     let (receiver, secret) = (WebhookReceiver::start().await, secret(&client).await);
     let mut count = 0;
@@ -169,7 +169,7 @@ async fn failed_deliveries_are_retried(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_hanging_receiver_delays_nobody_else(backend: Backend) {
+async fn a_hanging_receiver_does_not_delay_others(backend: Backend) {
     const RECEIVERS: usize = 50;
     const EACH: usize = 4;
     let (gateway, client) = TestGateway::with_config(backend, LOCAL).await;
@@ -193,7 +193,7 @@ async fn a_hanging_receiver_delays_nobody_else(backend: Backend) {
     gateway.close().await;
 }
 
-async fn private_addresses_are_not_called(backend: Backend) {
+async fn webhooks_to_private_addresses_are_not_posted(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let receiver = WebhookReceiver::start().await;
     let body = image("a mill", &receiver.url("accept"));
@@ -240,7 +240,7 @@ async fn webhooks_are_visible_to_their_user_alone(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_crash_after_the_post_delivers_again(backend: Backend) {
+async fn a_webhook_is_delivered_again_after_a_crash(backend: Backend) {
     // Links stay the same when the port changes.
     let config = format!("public_url = \"https://gateway.example\"\n{LOCAL}");
     let mut gateway = Setup::new(backend).config(&config).prepare().await;

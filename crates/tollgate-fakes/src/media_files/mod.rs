@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_what_they_say_and_as_large_as_requested() {
+    fn files_have_their_media_type_and_the_requested_size() {
         use ImageFormat::{Jpeg, Png, WebP};
         let sizes = [(1, 1), (17, 5), (1280, 720), (4096, 4096), (3, 3000)];
         for (form, size) in [Png, Jpeg, WebP]

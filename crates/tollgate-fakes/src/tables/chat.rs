@@ -8,7 +8,7 @@ use super::endpoint::ChatSpec;
 use super::scope::Scope;
 use super::work::Work;
 use crate::chat_output::{ChatOutput, ChatPrompt};
-use crate::event_stream::{Answer, Event, EventStream, Form};
+use crate::event_stream::{ChatResponse, Event, EventStream, Form};
 use crate::rejection::OrRejected;
 
 /// An accepted chat request.
@@ -29,7 +29,7 @@ impl ChatRequest {
     }
 
     /// The model's output in the format of the request.
-    pub(crate) fn write_response(&self, output: &ChatOutput) -> OrRejected<Answer> {
+    pub(crate) fn write_response(&self, output: &ChatOutput) -> OrRejected<ChatResponse> {
         let (chat, mut work) = (self.chat, self.work.clone());
         work.number = output.number;
         work.vars.insert("output".to_owned(), output.json());
@@ -37,11 +37,11 @@ impl ChatRequest {
         work.bind(&chat.bindings);
         let form = chat.stream.value(&work.scope());
         if form.is_null() {
-            return Ok(Answer::Json(chat.response.render(&work.scope())));
+            return Ok(ChatResponse::Json(chat.response.render(&work.scope())));
         }
         let form = serde_json::from_value(form);
         let form = form.unwrap_or_else(|error| panic!("a stream of the tables: {error}"));
-        Ok(Answer::Events(chat.stream(form, work)))
+        Ok(ChatResponse::Events(chat.stream(form, work)))
     }
 }
 

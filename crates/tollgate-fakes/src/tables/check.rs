@@ -145,12 +145,12 @@ impl Spec {
 
     pub(crate) fn violation(&self, violation: &Violation, scope: &Scope<'_>) -> Box<Rejection> {
         let rule = violation.rule();
-        let words = self
+        let template = self
             .violations
             .get(rule)
             .or_else(|| self.violations.get("default"));
-        let Some(words) = words else {
-            panic!("the provider has no words for `{rule}`");
+        let Some(template) = template else {
+            panic!("the provider has no error for `{rule}`");
         };
         let (mut all, own) = (scope.vars.clone(), violation.vars());
         all.extend(own.clone());
@@ -159,7 +159,7 @@ impl Spec {
             first: Some(&own),
             ..*scope
         };
-        words.reject(self, Some(rule), &scope)
+        template.reject(self, Some(rule), &scope)
     }
 
     pub(crate) fn check_rules(&self, rules: &[Rule], scope: &Scope<'_>) -> Checked {
@@ -204,7 +204,7 @@ impl Spec {
         scope: &Scope<'_>,
     ) -> Option<Box<Rejection>> {
         let (name, status) = match outcome {
-            Outcome::Good => return None,
+            Outcome::Succeeded => return None,
             Outcome::Filtered if self.errors.contains_key("filtered") => ("filtered", 0),
             Outcome::Blocked | Outcome::Filtered => ("blocked", 0),
             Outcome::Failed => ("status", 500),

@@ -51,7 +51,7 @@ fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
         ("upper", _) => json!(text(0).to_uppercase()),
         ("bytes", _) => json!(text(0).as_bytes()),
         ("cut", [_, count]) => json!(text(0).get(..count.as_u64()? as usize)?),
-        ("made_of", _) => json!(consists_of(text(0), text(1))),
+        ("consists_of", _) => json!(consists_of(text(0), text(1))),
         ("hash", _) => json!(format!("{:016x}", hash(text(0)))),
         ("encode", _) => json!(encoding::encode(text(0).as_bytes())),
         ("pieces", [_, count]) => json!(pieces(text(0), count.as_u64()? as usize)),

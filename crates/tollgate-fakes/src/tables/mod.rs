@@ -1,12 +1,12 @@
 //! The engine that interprets the tables of a provider: which requests it accepts or rejects, and its responses.
 
-mod answer;
 pub(crate) mod chat;
 mod check;
 mod endpoint;
 mod eval;
 mod functions;
 mod media_functions;
+mod media_work;
 pub(crate) mod path;
 mod record;
 pub(crate) mod request_read;

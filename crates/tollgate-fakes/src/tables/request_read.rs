@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::answer::answer_work;
 use super::chat::ChatRequest;
 use super::endpoint::Endpoint;
+use super::media_work::respond_to_media_request;
 use super::path::JsonPath;
 use super::scope::Scope;
 use super::spec::Spec;
@@ -75,7 +75,9 @@ impl Endpoint {
                 .to_owned(),
             tasks: ids.collect(),
             external: external.is_some_and(|external| external.is_true(&scope)),
-            run: Box::new(move |context: &MediaContext<'_>| answer_work(&work, context)),
+            run: Box::new(move |context: &MediaContext<'_>| {
+                respond_to_media_request(&work, context)
+            }),
         }))
     }
 

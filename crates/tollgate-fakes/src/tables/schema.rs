@@ -1,5 +1,5 @@
-//! Schemas of JSON objects: their fields and the values of these. A value that does not match is a [`Violation`], which each provider reports in its
-//! own words.
+//! Schemas of JSON objects: their fields and the values of these. A value that does not match is a [`Violation`], which each provider reports with
+//! its own error message.
 //!
 //! A field is written `name = "KIND"`, or `"required KIND"`. The kinds: `any`, `bool`, `string`, `string <= 64` (characters), `int`, `int 1..10`,
 //! `number 0..2`, `object`, `array`, `(a|b|c)` (one of these texts), `@name` (another schema), `[KIND]`, `[KIND] <= 4` (elements), `KIND or KIND`
@@ -158,15 +158,15 @@ impl Kind {
             .strip_prefix('(')
             .and_then(|rest| rest.strip_suffix(')'));
         let is_plain = list.is_none() && names.is_none();
-        let words = head.split_once(' ').filter(|_| is_plain);
-        let (word, range) = words.unwrap_or((head, ".."));
+        let ranged = head.split_once(' ').filter(|_| is_plain);
+        let (kind, range) = ranged.unwrap_or((head, ".."));
         let (low, high) = range.split_once("..").ok_or("a range without `..`")?;
         let bound = |text: &str, or: f64| match text.replace('_', "").as_str() {
             "" => Ok(or),
             digits => digits.parse::<f64>().map_err(|e| format!("{digits}: {e}")),
         };
         let (low, high) = (bound(low, f64::MIN)?, bound(high, f64::MAX)?);
-        Ok(match (list, names, word) {
+        Ok(match (list, names, kind) {
             (Some(element), _, _) => Self::List(limit, Box::new(Self::parse(element)?)),
             (_, Some(names), _) => Self::OneOf(names.split('|').map(str::to_owned).collect()),
             (_, _, "any") => Self::Any,
@@ -176,7 +176,7 @@ impl Kind {
             (_, _, "number") => Self::Number(low, high),
             (_, _, "object") => Self::Object,
             (_, _, "array") => Self::Array,
-            (_, _, word) => Self::Schema(word.strip_prefix('@').ok_or("unknown kind")?.to_owned()),
+            (_, _, name) => Self::Schema(name.strip_prefix('@').ok_or("unknown kind")?.to_owned()),
         })
     }
 

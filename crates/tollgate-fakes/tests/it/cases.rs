@@ -20,8 +20,8 @@ use crate::client::{Headers, Reply, headers_of, send};
 /// The bytes that replace a placeholder.
 fn expand(placeholder: &str) -> Option<Vec<u8>> {
     let inner = placeholder.strip_prefix('<')?.strip_suffix('>')?;
-    let mut words = inner.split(' ');
-    let (kind, size) = (words.next()?, words.next()?);
+    let mut parts = inner.split(' ');
+    let (kind, size) = (parts.next()?, parts.next()?);
     if kind == "text" {
         return Some(vec![b'x'; size.parse().ok()?]);
     }
@@ -38,7 +38,7 @@ fn expand(placeholder: &str) -> Option<Vec<u8>> {
     image.write_to(&mut bytes, format).expect("an image");
     let mut bytes = bytes.into_inner();
     bytes.resize(
-        words
+        parts
             .next()
             .map_or(bytes.len(), |n| n.parse().expect("bytes")),
         0,
@@ -174,7 +174,7 @@ fn without_ids(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn responses_are_as_recorded() {
+async fn responses_match_the_recorded_ones() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/responses.jsonl");
     let lines = std::fs::read_to_string(&path).expect("the file");
     let bless = std::env::var("TOLLGATE_BLESS").is_ok();
@@ -264,9 +264,9 @@ async fn tasks_go_through_the_states_of_their_provider() {
                 }
                 fields => {
                     for (name, value) in fields.as_object().expect("fields") {
-                        let answer = reply.json();
+                        let body = reply.json();
                         let slash = if name.starts_with('/') { "" } else { "/" };
-                        let found = answer.pointer(&format!("{slash}{name}"));
+                        let found = body.pointer(&format!("{slash}{name}"));
                         assert_eq!(found.unwrap_or(&Value::Null), value, "{shown}");
                     }
                 }

@@ -21,7 +21,7 @@ fn chat(text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_s_own_scenario_comes_before_the_queue_and_that_before_what_is_set() {
+async fn a_scenario_in_the_request_precedes_the_queue_and_the_queue_precedes_the_set_one() {
     let mut client = chat_client(Options::default()).await;
     client.fake.set(Scenario::Status(500, None));
     client.fake.queue(Scenario::Status(501, None));
@@ -48,7 +48,7 @@ async fn a_request_s_own_scenario_comes_before_the_queue_and_that_before_what_is
 }
 
 #[test]
-fn names_are_parsed() {
+fn names_of_scenarios_and_providers_are_parsed() {
     assert_eq!(Scenario::all().len(), 40);
     let key = Some("k".to_owned());
     for (name, scenario) in [
@@ -70,7 +70,7 @@ fn names_are_parsed() {
 }
 
 #[tokio::test]
-async fn requests_are_remembered() {
+async fn received_requests_are_recorded() {
     let client = Client::start(Provider::Gemini, Options::default()).await;
     let base_url = client.fake.base_url();
     assert!(base_url.starts_with("http://127.0.0.1:") && !base_url.ends_with("/v1"));
@@ -119,7 +119,7 @@ async fn the_seed_decides_how_streams_are_split() {
 }
 
 #[tokio::test]
-async fn prepared_answers_have_the_requested_size() {
+async fn prepared_responses_have_the_requested_size() {
     let bench = Some(Bench {
         bytes: 1000,
         chunks: 10,
@@ -143,7 +143,7 @@ async fn prepared_answers_have_the_requested_size() {
 }
 
 #[test]
-fn the_program_prints_where_it_listens() {
+fn the_program_prints_its_listening_url() {
     // Read at run time, not at compile time: a shell between cargo and rustc does not pass on a variable with such a name.
     let program = std::env::var_os("CARGO_BIN_EXE_tollgate-fakes").expect("cargo says where it is");
     for (provider, end) in [("openai", "/v1\n"), ("gemini", "\n")] {

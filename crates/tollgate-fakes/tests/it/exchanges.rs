@@ -17,7 +17,7 @@ async fn until_closed(client: &Client) {
 }
 
 #[tokio::test]
-async fn responses_are_sent_in_odd_ways() {
+async fn scenarios_change_the_bytes_and_pieces_of_a_response() {
     for exchange in Exchange::chats() {
         let (path, body) = (exchange.path.as_str(), exchange.body("hello to all of you"));
         let client = exchange.start().await;
@@ -42,7 +42,7 @@ async fn responses_are_sent_in_odd_ways() {
 }
 
 #[tokio::test]
-async fn connections_break() {
+async fn scenarios_reset_or_close_the_connection() {
     for exchange in Exchange::chats() {
         let (path, body) = (exchange.path.as_str(), exchange.body("hello to all of you"));
         let client = exchange.start().await;
@@ -52,7 +52,7 @@ async fn connections_break() {
         };
         let reset = under(Scenario::ResetBeforeHead).await;
         assert!(is_reset(&reset.err().expect("no response")), "{path}");
-        let closed = under(Scenario::CloseWithoutAnswer).await;
+        let closed = under(Scenario::CloseWithoutResponse).await;
         let closed = closed.err().expect("no response");
         assert!(
             closed.is_incomplete_message() && !is_reset(&closed),
@@ -73,7 +73,7 @@ async fn connections_break() {
 }
 
 #[tokio::test]
-async fn exchanges_never_end() {
+async fn stalled_endless_and_hanging_exchanges_end_when_the_client_disconnects() {
     for exchange in Exchange::chats() {
         let (path, body) = (exchange.path.as_str(), exchange.body("hello"));
         let client = exchange.start().await;
@@ -108,7 +108,7 @@ async fn exchanges_never_end() {
 }
 
 #[tokio::test]
-async fn a_lost_response_leaves_its_task() {
+async fn a_task_is_started_even_if_its_response_is_lost() {
     let soon = Duration::from_millis(150);
     for exchange in Exchange::media() {
         let path = exchange.path.as_str();

@@ -34,7 +34,7 @@ async fn link(client: &Client, text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn stages_have_scenarios_of_their_own() {
+async fn each_stage_applies_its_own_scenarios() {
     let client = start(Options::default()).await;
     let path = submit(
         &client,
@@ -69,7 +69,7 @@ async fn stages_have_scenarios_of_their_own() {
 }
 
 #[tokio::test]
-async fn hanging_at_each_step() {
+async fn a_request_can_hang_at_each_stage() {
     let client = start(Options::default()).await;
     let soon = Duration::from_millis(200);
     let body = video("[[fake:hang]]");
@@ -88,7 +88,7 @@ async fn hanging_at_each_step() {
 }
 
 #[tokio::test]
-async fn links_that_fail() {
+async fn scenarios_of_the_file_stage_change_the_fetched_file() {
     let client = start(Options::default()).await;
     let complete = client.fetch(&link(&client, "a video").await).await.bytes();
     let cut = client
@@ -118,7 +118,7 @@ async fn links_that_fail() {
 }
 
 #[tokio::test]
-async fn options_of_work() {
+async fn options_set_the_duration_result_size_and_link_ttl_of_work() {
     let client = start(Options {
         work: Duration::from_millis(300),
         result_bytes: Some(100_000),
@@ -154,12 +154,12 @@ async fn options_of_work() {
     assert_eq!(client.post(IMAGES, &body).await.status, 200);
     assert!(
         started.elapsed() >= Duration::from_millis(500),
-        "an answer at once takes its time"
+        "a response with the result is sent after the work"
     );
 }
 
 #[tokio::test]
-async fn polls_are_reported() {
+async fn the_poll_report_counts_polls_and_measures_gaps() {
     let client = start(Options {
         polls: 3,
         ..Options::default()
@@ -191,7 +191,7 @@ async fn polls_are_reported() {
 }
 
 #[tokio::test]
-async fn results_at_an_address_of_their_own() {
+async fn results_are_served_at_a_separate_address_without_keys() {
     let options = Options {
         files_address: Some(([127, 0, 0, 1], 0).into()),
         ..Options::default()

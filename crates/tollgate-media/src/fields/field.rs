@@ -396,12 +396,12 @@ mod tests {
     fn rules_are_added_to_a_field() {
         let field = Field::text("style", DOC)
             .max_chars(9)
-            .aliases(&["look"])
+            .aliases(&["theme"])
             .default_to(DefaultValue::Text("plain"))
             .allowed_in_metadata()
             .required();
         assert!(matches!(field.kind, FieldKind::Text { max_chars: Some(9) }));
-        assert!(field.has_name("style") && field.has_name("look"));
+        assert!(field.has_name("style") && field.has_name("theme"));
         assert!(field.required && field.in_metadata);
         assert_eq!(field.default, Some(DefaultValue::Text("plain")));
         assert!(Field::prompt(DOC).required);

@@ -49,7 +49,7 @@ fn parse_plain(
         FieldKind::Text { max_chars } => bounded_text(path, max_chars, value)?,
         FieldKind::Choice(values) => choice(path, values, value)?.into(),
         FieldKind::Int { min, max, clamp } => {
-            let number = whole_number(path, min, max, clamp, value)?;
+            let number = integer(path, min, max, clamp, value)?;
             if value.as_i64() != Some(number) {
                 let why = format!("`{path}` is from {min} to {max}");
                 adjusted.push(Adjustment::new(path, value.clone(), number, why));
@@ -120,13 +120,7 @@ fn one_of(values: &[&str]) -> String {
 }
 
 /// A whole number from `min` to `max`, or clamped to them.
-fn whole_number(
-    path: &str,
-    min: i64,
-    max: i64,
-    clamp: bool,
-    value: &Value,
-) -> Result<i64, ApiError> {
+fn integer(path: &str, min: i64, max: i64, clamp: bool, value: &Value) -> Result<i64, ApiError> {
     let expected = if min == max {
         format!("{min}, the only value")
     } else if clamp {

@@ -52,7 +52,7 @@ pub(super) const INPUTS: InputLimits = InputLimits {
 const MODE: &str = "sequential_image_generation";
 const OPTIONS: &str = "sequential_image_generation_options";
 
-/// The number of images that a request asks for, and the field that sets it, for errors.
+/// The number of images that is requested, and the field that sets it, for errors.
 pub(super) fn requested_count(draft: &Draft<'_>) -> (i64, String) {
     let n = draft.int("n").unwrap_or(1);
     let is_group = n > 1 || draft.text(MODE) == Some("auto");

@@ -26,8 +26,8 @@ pub(crate) fn check_cases(name: &str, mut run: impl FnMut(&Value) -> Value) {
         real += &format!("{found}\n");
     }
     let first = mismatches.iter().take(5).cloned().collect::<Vec<_>>();
-    let bad = format!("{name}: {} differ:\n{}", mismatches.len(), first.join("\n"));
-    assert!(mismatches.is_empty() || bless(name, &real), "{bad}");
+    let message = format!("{name}: {} differ:\n{}", mismatches.len(), first.join("\n"));
+    assert!(mismatches.is_empty() || bless(name, &real), "{message}");
 }
 
 /// Compares `real` with a golden file.

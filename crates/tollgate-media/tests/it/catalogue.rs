@@ -21,11 +21,11 @@ const TASK_ENDPOINTS: [Endpoint; 7] = [
 fn every_model_has_its_family_and_is_sent_to_its_endpoint() {
     let (mut tasks, mut count) = (0, 0);
     for line in cases::read_file("models.txt").lines() {
-        let mut words = line.split_whitespace();
-        let owner = words.next().unwrap();
+        let mut names = line.split_whitespace();
+        let owner = names.next().unwrap();
         let family = AnyFamily::by_name(owner);
         let path = family.map_or(owner, |family| family.endpoint().path());
-        for id in words {
+        for id in names {
             count +=
                 usize::from(family.is_some() || CATALOGUE.models().any(|(name, _)| name == id));
             tasks += usize::from(family.is_some());
@@ -154,7 +154,7 @@ fn an_alias_has_the_first_name_of_its_model() {
 #[test]
 fn invalid_configuration_is_one_sentence() {
     let long = "x".repeat(129);
-    for (models, words) in [
+    for (models, message) in [
         (vec![("gpt-5", "gpt-5")], "in the catalogue already"),
         (
             vec![("a", "gpt-5"), ("a", "gpt-5")],
@@ -174,7 +174,7 @@ fn invalid_configuration_is_one_sentence() {
             .map(|(name, like)| extra(name, like))
             .collect();
         let error = Catalogue::new(&models).err().unwrap();
-        assert!(error.contains(words), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 

@@ -79,7 +79,7 @@ fn png_headers_are_read_or_rejected() {
     );
     assert!(read_metadata(&png(5, 6, 16, 4, &[data])).unwrap().has_alpha);
     assert!(read_metadata(&png(5, 6, 8, 6, &[data])).unwrap().has_alpha);
-    for (file, word) in [
+    for (file, message) in [
         (png(5, 6, 8, 2, &[]), "ends too early"),
         (png(5, 6, 8, 2, &[(b"IEND", b"")]), "data is missing"),
         (png(0, 6, 8, 2, &[data]), "is 0"),
@@ -95,7 +95,7 @@ fn png_headers_are_read_or_rejected() {
         (b"\x89PNX\r\n\x1a\n".to_vec(), "signature is broken"),
     ] {
         let error = rejected(&file);
-        assert!(error.contains(word), "{word}: {error}");
+        assert!(error.contains(message), "{message}: {error}");
     }
     // A chunk whose length exceeds the file, and more chunks than any valid file has.
     let mut file = png(5, 6, 8, 2, &[]);
@@ -118,7 +118,7 @@ fn jpeg_headers_are_read_or_rejected() {
         assert_eq!(found.size, PixelSize::new(0x0304, 0x0102));
         assert!(!found.has_alpha);
     }
-    for (file, word) in [
+    for (file, message) in [
         (frame(0xc4), "frame is missing"),
         (b"\xff\xd8\xff\xd9".to_vec(), "frame is missing"),
         (b"\xff\xd8\xff\xe0\x00\x01".to_vec(), "segments are broken"),
@@ -131,7 +131,7 @@ fn jpeg_headers_are_read_or_rejected() {
         ),
     ] {
         let error = rejected(&file);
-        assert!(error.contains(word), "{word}: {error}");
+        assert!(error.contains(message), "{message}: {error}");
     }
 }
 
@@ -150,7 +150,7 @@ fn webp_headers_are_read_or_rejected() {
         read_metadata(&lossy).unwrap().size,
         PixelSize::new(0x0140, 0x20)
     );
-    for (file, word) in [
+    for (file, message) in [
         (webp(&[(b"VP8X", &canvas(0))]), "ends too early"),
         (
             webp(&[(b"VP8 ", b"\x01\x00\x00\x9d\x01\x2a\x40\x41\x20\x80")]),
@@ -165,7 +165,7 @@ fn webp_headers_are_read_or_rejected() {
         (b"RIFF\0\0\0\0WAVEfmt ".to_vec(), "signature is broken"),
     ] {
         let error = rejected(&file);
-        assert!(error.contains(word), "{word}: {error}");
+        assert!(error.contains(message), "{message}: {error}");
     }
 }
 

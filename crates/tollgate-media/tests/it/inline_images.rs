@@ -30,13 +30,13 @@ fn data_uris_are_decoded_where_the_family_takes_their_format() {
             if !accepted.split(' ').any(|name| name == format.name()) {
                 let message = rejection(id, &body);
                 let upload = "POST /v1/uploads/images";
-                let words = if accepted.is_empty() {
+                let expected = if accepted.is_empty() {
                     upload
                 } else {
                     format.media_type()
                 };
                 assert!(
-                    message.contains("`image_urls[0]`") && message.contains(words),
+                    message.contains("`image_urls[0]`") && message.contains(expected),
                     "{message}"
                 );
                 continue;
@@ -67,27 +67,27 @@ fn media_types_are_read_without_regard_to_case() {
 
 #[test]
 fn invalid_data_uris_are_rejected() {
-    let good = data_uri("image/png", &image_file(ImageFormat::Png, 20, 20, false));
+    let valid = data_uri("image/png", &image_file(ImageFormat::Png, 20, 20, false));
     let huge = "A".repeat(20_000_000);
     let form = "form data:image/png;base64";
-    for (uri, words) in [
+    for (uri, expected) in [
         ("data:".to_owned(), form),
         ("data:image/png".to_owned(), form),
         ("data:image/png,AAAA".to_owned(), form),
-        (good.replace(";base64", ""), form),
+        (valid.replace(";base64", ""), form),
         (
-            good.replace(";base64", ";base65"),
+            valid.replace(";base64", ";base65"),
             "form data:image/png;base64",
         ),
         (
-            good.replace("image/png", "image/tiff"),
+            valid.replace("image/png", "image/tiff"),
             "jpeg, png, got \"image/tiff\"",
         ),
-        (good.replace("image/png", ""), "jpeg, png, got \"\""),
-        (format!("{good}!"), "valid base64"),
-        (format!("{good} "), "valid base64"),
+        (valid.replace("image/png", ""), "jpeg, png, got \"\""),
+        (format!("{valid}!"), "valid base64"),
+        (format!("{valid} "), "valid base64"),
         (
-            good.trim_end_matches('=').to_owned() + "====",
+            valid.trim_end_matches('=').to_owned() + "====",
             "valid base64",
         ),
         ("data:image/png;base64,".to_owned(), "must hold an image"),
@@ -100,7 +100,7 @@ fn invalid_data_uris_are_rejected() {
             "must hold an image",
         ),
         (
-            good.replace("image/png", "image/jpeg"),
+            valid.replace("image/png", "image/jpeg"),
             "declares image/jpeg, but its bytes are image/png",
         ),
         (
@@ -111,7 +111,7 @@ fn invalid_data_uris_are_rejected() {
     ] {
         let message = rejection("doubao-seedream-4-5", &one(&uri));
         assert!(
-            message.contains("`image_urls[0]`") && message.contains(words),
+            message.contains("`image_urls[0]`") && message.contains(expected),
             "{message}"
         );
     }
@@ -142,7 +142,7 @@ fn videos_take_images_as_data_uris_and_as_bare_base64() {
             "{body}"
         );
     }
-    for (id, image, words) in [
+    for (id, image, expected) in [
         (
             "seedance-1.5-pro",
             bare(&png) + "A",
@@ -160,7 +160,7 @@ fn videos_take_images_as_data_uris_and_as_bare_base64() {
         ),
     ] {
         let message = rejection(id, &json!({ "image": image }));
-        assert!(message.contains(words), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
 }
 

@@ -67,25 +67,26 @@ fn body(names: Vec<&'static str>) -> impl Strategy<Value = Map<String, Value>> {
 }
 
 fn request() -> impl Strategy<Value = (&'static TaskModel, Endpoint, Map<String, Value>)> {
-    let ways: Vec<_> = AnyFamily::all()
+    let targets: Vec<_> = AnyFamily::all()
         .flat_map(|family| {
-            let ways = std::iter::once(family.endpoint())
+            let endpoints = std::iter::once(family.endpoint())
                 .chain(family.endpoint().aliases().iter().copied());
             let models = family.models().iter();
-            let all = ways.flat_map(move |way| models.clone().map(move |id| (*id, way)));
+            let all =
+                endpoints.flat_map(move |endpoint| models.clone().map(move |id| (*id, endpoint)));
             all.collect::<Vec<_>>()
         })
         .collect();
-    prop::sample::select(ways).prop_flat_map(|(id, way)| {
-        let model = CATALOGUE.task_model(id, way).unwrap();
+    prop::sample::select(targets).prop_flat_map(|(id, endpoint)| {
+        let model = CATALOGUE.task_model(id, endpoint).unwrap();
         let fields = model
             .family
-            .fields(way.request_layout())
+            .fields(endpoint.request_layout())
             .iter()
             .chain([&Field::CALLBACK_URL]);
         let names = fields
             .flat_map(|field| std::iter::once(field.name).chain(field.aliases.iter().copied()));
-        body(names.collect()).prop_map(move |body| (model, way, body))
+        body(names.collect()).prop_map(move |body| (model, endpoint, body))
     })
 }
 
@@ -124,9 +125,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
     #[test]
-    fn any_body_is_an_error_or_a_legal_job((model, way, body) in request(), strict: bool, width in 1..9000_u32, height in 1..9000_u32) {
+    fn any_body_is_an_error_or_a_legal_job((model, endpoint, body) in request(), strict: bool, width in 1..9000_u32, height in 1..9000_u32) {
         let family = model.family;
-        match tollgate_media::parse_request(model, way.request_layout(), &body, strict) {
+        match tollgate_media::parse_request(model, endpoint.request_layout(), &body, strict) {
             Err(error) => {
                 prop_assert_eq!(error.kind.status(), 400);
                 prop_assert!(error.message.chars().count() <= 330 && error.message.contains('`'), "{}", error);

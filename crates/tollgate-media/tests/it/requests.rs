@@ -73,7 +73,10 @@ fn run(row: &Value, family: AnyFamily, bases: &mut HashMap<String, Value>) -> Va
 fn outcome(row: &Value, family: AnyFamily, id: Option<&str>) -> (&'static str, Value) {
     let endpoint = row["path"].as_str().map_or(family.endpoint(), |path| {
         let aliases = family.endpoint().aliases().iter();
-        *aliases.clone().find(|way| way.path() == path).expect(path)
+        *aliases
+            .clone()
+            .find(|alias| alias.path() == path)
+            .expect(path)
     });
     let mut body = expand(&row["body"]).as_object().unwrap().clone();
     if id.is_some() {

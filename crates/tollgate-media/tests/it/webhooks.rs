@@ -22,7 +22,7 @@ fn parse_request(family: AnyFamily, more: &Value) -> Result<Submission, ApiError
 }
 
 #[test]
-fn every_family_takes_it_in_either_place() {
+fn every_family_accepts_it_at_the_top_level_and_in_metadata() {
     let url = "https://hooks.example/x";
     for family in AnyFamily::all() {
         for (body, expected) in [
@@ -59,9 +59,12 @@ fn only_http_urls_of_limited_length_are_taken() {
     ));
     for family in AnyFamily::all() {
         assert!(parse_request(family, &json!({ "callback_url": longest })).is_ok());
-        for (body, words) in &rows {
+        for (body, message) in &rows {
             let error = parse_request(family, body).unwrap_err();
-            assert!(error.message.contains(words), "{family:?} {body}: {error}");
+            assert!(
+                error.message.contains(message),
+                "{family:?} {body}: {error}"
+            );
         }
     }
 }

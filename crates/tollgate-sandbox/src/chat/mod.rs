@@ -257,7 +257,7 @@ fn failure_error(failure: FailureMode) -> ProviderError {
         ),
         FailureMode::Status(status) => upstream_error(
             status,
-            format!("the sandbox answered with HTTP status {status} ([[sandbox:status=N]])"),
+            format!("the sandbox responded with HTTP status {status} ([[sandbox:status=N]])"),
         ),
     }
 }

@@ -158,23 +158,23 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The number of values, nested ones included, counted up to `most`. Long strings count as several.
-fn weight_of<'v>(values: impl Iterator<Item = &'v Value>, most: usize) -> usize {
+/// The number of values, nested ones included, counted up to `max`. Long strings count as several.
+fn weight_of<'v>(values: impl Iterator<Item = &'v Value>, max: usize) -> usize {
     let mut sum = 0;
     for value in values {
-        if sum >= most {
-            return most;
+        if sum >= max {
+            return max;
         }
         sum += 1;
-        let room = most.saturating_sub(sum);
+        let remaining = max.saturating_sub(sum);
         sum += match value {
             Value::String(text) => text.len() / 64,
-            Value::Array(list) => weight_of(list.iter(), room),
-            Value::Object(map) => weight_of(map.values(), room),
+            Value::Array(list) => weight_of(list.iter(), remaining),
+            Value::Object(map) => weight_of(map.values(), remaining),
             _ => 0,
         };
     }
-    sum.min(most)
+    sum.min(max)
 }
 
 fn merge(flat: &mut Map<String, Value>, name: &str, value: &Value) {
@@ -201,7 +201,7 @@ fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
         }
         _ => {}
     }
-    const TELLING: &[(&str, &[&str])] = &[
+    const IMPLYING_KEYWORDS: &[(&str, &[&str])] = &[
         ("object", &["properties", "required", "minProperties"]),
         ("array", &["items", "prefixItems", "minItems"]),
         ("string", &["minLength", "maxLength", "pattern", "format"]),
@@ -216,9 +216,11 @@ fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
             ],
         ),
     ];
-    let says = |words: &[&str]| words.iter().any(|word| schema.contains_key(*word));
-    let telling = TELLING.iter().find(|(_, words)| says(words));
-    telling.map(|(name, _)| *name)
+    let has_any = |keywords: &[&str]| keywords.iter().any(|keyword| schema.contains_key(*keyword));
+    let implied = IMPLYING_KEYWORDS
+        .iter()
+        .find(|(_, keywords)| has_any(keywords));
+    implied.map(|(name, _)| *name)
 }
 
 fn text(schema: &Map<String, Value>) -> String {
@@ -241,8 +243,8 @@ fn text(schema: &Map<String, Value>) -> String {
     while (text.len() as u64) < min {
         text.push('a');
     }
-    if let Some(most) = schema.get("maxLength").and_then(Value::as_u64) {
-        text.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+    if let Some(max) = schema.get("maxLength").and_then(Value::as_u64) {
+        text.truncate(usize::try_from(max).unwrap_or(usize::MAX));
     }
     text
 }
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn greedy_schemas_are_bounded() {
+    fn instances_of_recursive_and_huge_schemas_are_bounded() {
         let huge = 4_000_000_000_u64;
         let both = json!({"type": "object", "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}, "required": ["l", "r"]});
         for schema in [

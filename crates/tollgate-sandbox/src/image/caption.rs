@@ -47,7 +47,7 @@ fn draw_texts(
     let (width, height) = (canvas.width - 2.0 * inset, canvas.height);
     // Limits the line length on panoramas.
     let column = width.min(canvas.height * 2.2);
-    let room = if canvas.width > 1.6 * canvas.height {
+    let title_share = if canvas.width > 1.6 * canvas.height {
         0.62
     } else {
         0.46
@@ -58,7 +58,7 @@ fn draw_texts(
         Face::Title,
         TextBox {
             width: column,
-            height: height * room,
+            height: height * title_share,
             max_size: (canvas.width * canvas.height).sqrt().min(canvas.unit * 1.6) * 0.082,
             min_size: small * 1.25,
         },

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_chroma_is_lowered() {
+    fn chroma_outside_the_gamut_is_reduced() {
         let colour = Colour::from_lch(0.95, 0.4, 30.0);
         assert!(colour.chroma() < 0.2);
         assert!(colour.linear().iter().all(|c| (-0.01..=1.01).contains(c)));

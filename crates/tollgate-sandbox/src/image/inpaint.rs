@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rect_surrounds_the_hole_and_is_not_too_thin() {
+    fn the_bounding_rect_contains_the_mask_and_has_a_minimum_width() {
         let column = (0..80).map(|y| (39, y)).collect();
         for (size, masked, expected) in [
             ((4, 4), vec![], None),

@@ -194,7 +194,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn espeak_is_given_the_text_by_a_pipe_and_its_audio_becomes_louder() {
+    async fn espeak_reads_the_text_from_stdin_and_its_audio_is_normalised() {
         let utterance = Utterance {
             text: "Snow [[at]] night",
             voice: "ana",

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_of_phone_has_the_sound_of_its_kind() {
+    fn each_kind_of_phone_has_the_parameters_of_its_kind() {
         let formants = [500.0, 1400.0, 2450.0];
         let (vowel, sonorant) = (vowel(formants, 90.0), sonorant(formants, 0.5, 60.0));
         assert!(vowel.is_vowel() && !sonorant.is_vowel());

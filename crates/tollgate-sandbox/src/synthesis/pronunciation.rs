@@ -286,10 +286,10 @@ fn spell_phonemes(letters: &str) -> String {
     while let Some(letter) = rest.chars().next() {
         let after = &rest[letter.len_utf8()..];
         let silent = rest == "e" && phonemes.chars().any(is_vowel_symbol);
-        let (read, sound) = if silent || before == Some(letter) && !is_vowel(letter) {
+        let (read, symbols) = if silent || before == Some(letter) && !is_vowel(letter) {
             (letter.len_utf8(), "")
-        } else if let Some(sound) = long_vowel(letter, after) {
-            (1, sound)
+        } else if let Some(symbols) = long_vowel(letter, after) {
+            (1, symbols)
         } else if letter == 'y' && before.is_none() {
             (1, "j")
         } else {
@@ -298,10 +298,10 @@ fn spell_phonemes(letters: &str) -> String {
                 .find(|(letters, _)| rest.starts_with(letters));
             spelling.map_or_else(
                 || (letter.len_utf8(), phoneme_of_other_script(letter, before)),
-                |(letters, sound)| (letters.len(), *sound),
+                |(letters, symbols)| (letters.len(), *symbols),
             )
         };
-        phonemes.push_str(sound);
+        phonemes.push_str(symbols);
         before = rest[..read].chars().next_back();
         rest = &rest[read..];
     }

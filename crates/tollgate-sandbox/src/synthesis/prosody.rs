@@ -46,7 +46,7 @@ pub(super) fn plan(words: &[Word], speed: f64) -> Vec<Segment> {
 
 /// Adds a phrase: words up to a pause, with falling pitch, rising at the end of a question.
 fn add_phrase(phrase: &[Word], segments: &mut Vec<Segment>) {
-    let asks = phrase
+    let is_question = phrase
         .last()
         .is_some_and(|word| word.pause == Pause::Question);
     let count = phrase.len() as f64;
@@ -62,7 +62,7 @@ fn add_phrase(phrase: &[Word], segments: &mut Vec<Segment>) {
             Tone::Falling => (1.26, 0.84),
         };
         (start, end) = (start * contour.0, end * contour.1);
-        if is_last && asks {
+        if is_last && is_question {
             end *= 1.4;
         } else if is_last {
             end *= 0.90;

@@ -71,13 +71,13 @@ mod tests {
     const FORMAT: usize = 20;
 
     #[test]
-    fn a_file_of_ours_is_read_again_with_its_loudest_sample_at_the_peak() {
+    fn an_encoded_file_is_decoded_with_its_loudest_sample_at_the_peak() {
         let file = encode(vec![0, 50, -100], 24_000);
         assert_eq!(decode(&file), Some((vec![0, 14_500, -29_000], 24_000)));
     }
 
     #[test]
-    fn other_chunks_are_skipped_and_a_length_past_the_end_is_cut() {
+    fn other_chunks_are_skipped_and_a_length_past_the_end_is_limited() {
         let file = encode(vec![100], 8_000);
         let mut piped = file[..36].to_vec();
         piped.extend(b"LIST\x03\0\0\0abc\0data\xff\xff\xff\x7f");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn other_files_are_not_read() {
+    fn files_of_other_formats_are_not_decoded() {
         let file = encode(vec![100, 200], 8_000);
         assert_eq!(decode(b"OggS"), None);
         assert_eq!(decode(&file[..40]), None);

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slope_is_scaled_about_the_focus() {
+    fn frames_are_zoomed_about_the_focus() {
         let mut scene = Frame::new(4, 4);
         for y in 0..64 {
             for (x, pixel) in scene.luma.row_mut(y).iter_mut().enumerate() {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn vectors_point_to_where_a_block_was() {
+    fn motion_vectors_point_to_the_previous_position_of_a_block() {
         let camera = Camera::new(640, 480, 3, 8, 192);
         let mut still = camera.vectors(24, 24, 40, 30);
         assert!(still.all(|vector| vector == MotionVector::default()));

@@ -100,7 +100,7 @@ fn modes() -> impl Iterator<Item = (&'static dyn Format, bool)> {
 /// `calls`, `finish`, `stop`, `choices` (different ones), `thinks` (words of the thought), `input` (the minimum of input tokens); in `formats`, or in
 /// all.
 #[tokio::test]
-async fn responses_are_as_requested() {
+async fn responses_have_the_expected_properties() {
     for line in include_str!("../chats.jsonl").lines() {
         let line: Value = serde_json::from_str(line).expect("a case");
         let mut request = request(&line["request"]);
@@ -171,7 +171,7 @@ fn check(response: &Response, request: &Request, expected: &Value, shown: &str) 
 /// Each line of `tests/format_requests.jsonl` is what it proves, a format, a request in that format's fields, and the expected properties: `thinks`,
 /// `calls` (a tool's name), `has_text`, or `rejected` (words of the error's message).
 #[tokio::test]
-async fn fields_of_each_format_are_followed_or_rejected() {
+async fn fields_of_each_format_are_applied_or_rejected() {
     for line in include_str!("../format_requests.jsonl").lines() {
         let (proves, name, body, expected): (String, String, Value, Value) =
             serde_json::from_str(line).expect("a case");
@@ -276,7 +276,7 @@ async fn failure_directives_give_the_documented_errors() {
 }
 
 #[tokio::test]
-async fn cut_breaks_the_stream_off_after_n_content_events() {
+async fn cut_ends_the_stream_after_n_content_events() {
     for format in FORMATS {
         let uncut = chat_call(*format, true, &saying("[[sandbox:say=one two three four]]"));
         let (all, cut_off) = pieces(&uncut).await;
@@ -302,7 +302,7 @@ async fn cut_breaks_the_stream_off_after_n_content_events() {
 }
 
 #[tokio::test]
-async fn apis_restricts_the_formats() {
+async fn the_apis_option_restricts_the_formats() {
     let names = |apis: &[&str]| {
         let apis = apis.iter().map(|name| (*name).to_owned()).collect();
         let channel = Channel {

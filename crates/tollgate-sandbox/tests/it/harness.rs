@@ -79,7 +79,7 @@ pub(crate) struct GeneratedImage {
 
 /// The outcome of an attempt.
 pub(crate) struct Outcome {
-    pub(crate) done: Result<Completed, ProviderError>,
+    pub(crate) result: Result<Completed, ProviderError>,
     pub(crate) images: Vec<GeneratedImage>,
     pub(crate) progress: Vec<u8>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// The only image of a successful call.
     pub(crate) fn image(self) -> GeneratedImage {
-        self.done.expect("it succeeds");
+        self.result.expect("it succeeds");
         let [image] = <[GeneratedImage; 1]>::try_from(self.images).expect("one image");
         image
     }
@@ -112,13 +112,15 @@ impl Attempt {
             references: &self.references,
             mask: self.mask.as_ref(),
         };
-        let images = provider(self.time).image.expect("it makes images");
-        let done = images.start(call).await.map(|started| match started {
-            Started::Completed(done) => done,
+        let images = provider(self.time)
+            .image
+            .expect("the sandbox supports images");
+        let result = images.start(call).await.map(|started| match started {
+            Started::Completed(completed) => completed,
             Started::Accepted(_) => panic!("the sandbox has no queue"),
         });
         Outcome {
-            done,
+            result,
             images: recorded.images.into_inner().unwrap(),
             progress: recorded.progress.into_inner().unwrap(),
         }
@@ -140,7 +142,7 @@ struct RecordedResults {
 impl ResultSink for RecordedResults {
     async fn deliver(&self, result: ResultData) -> Result<(), ProviderError> {
         let ResultData::Bytes(bytes) = result else {
-            panic!("the sandbox hands its images over whole");
+            panic!("the sandbox returns complete images");
         };
         let found = ImageMetadata::read(Cursor::new(&bytes), bytes.len() as u64);
         let format = found.expect("it is an image").format;
@@ -197,7 +199,7 @@ pub(crate) fn chat_provider(channel: Channel, time: Duration) -> Arc<dyn ChatPro
         ..Settings::default()
     };
     let provider = tollgate_sandbox::open(&Arc::new(channel), &settings, &egress);
-    provider.chat.expect("the sandbox answers chats")
+    provider.chat.expect("the sandbox supports chats")
 }
 
 /// One chat call, with the parts that tests vary.

@@ -83,7 +83,7 @@ async fn images_of_one_request_differ() {
     let mut job = job("Four of a kind", 128, 128);
     job.n = 4;
     let outcome = Attempt::default().run(&job).await;
-    assert!(outcome.done.unwrap().failures.is_empty());
+    assert!(outcome.result.unwrap().failures.is_empty());
     let mut files: Vec<_> = outcome.images.iter().map(|p| p.bytes.clone()).collect();
     files.sort();
     files.dedup();
@@ -162,12 +162,12 @@ async fn failure(prompt: &str, failed_attempts: u32) -> Option<ProviderError> {
         ..Attempt::default()
     };
     let outcome = attempt.run(&job(prompt, 32, 32)).await;
-    assert_eq!(outcome.done.is_ok(), !outcome.images.is_empty());
-    outcome.done.err()
+    assert_eq!(outcome.result.is_ok(), !outcome.images.is_empty());
+    outcome.result.err()
 }
 
 #[tokio::test]
-async fn directives_decide_how_attempts_end() {
+async fn directives_determine_the_outcome_of_attempts() {
     use UpstreamErrorKind::{Failed, Moderated, Rejected, Unavailable, UnsupportedByChannel};
     for (prompt, failed_attempts, expected) in [
         ("plain", 0, None),
@@ -209,12 +209,12 @@ async fn partial_delivers_only_k_images() {
         job.n = 3;
         let outcome = Attempt::default().run(&job).await;
         assert_eq!(outcome.images.len(), delivered, "{directive}");
-        assert_eq!(outcome.done.unwrap().failures.len(), 3 - delivered);
+        assert_eq!(outcome.result.unwrap().failures.len(), 3 - delivered);
     }
 }
 
 #[tokio::test]
-async fn the_review_rejects_only_what_is_marked() {
+async fn moderation_rejects_only_prompts_with_the_directive() {
     let review = provider(Duration::ZERO).moderation.unwrap();
     assert!(review.check_prompt("a cat").await.is_ok());
     let error = review
@@ -225,7 +225,7 @@ async fn the_review_rejects_only_what_is_marked() {
 }
 
 #[tokio::test]
-async fn time_passes_with_progress() {
+async fn an_attempt_takes_the_configured_time_and_reports_progress() {
     let attempt = Attempt {
         time: Duration::from_millis(200),
         ..Attempt::default()
@@ -253,7 +253,7 @@ async fn time_passes_with_progress() {
 }
 
 #[tokio::test]
-async fn cancelling_ends_waiting_at_once() {
+async fn cancelling_ends_a_waiting_attempt_at_once() {
     for prompt in [
         "[[sandbox:hang]]",
         "[[sandbox:delay=3600000]]",
@@ -266,7 +266,7 @@ async fn cancelling_ends_waiting_at_once() {
             cancel.cancel();
         });
         let start = Instant::now();
-        let error = attempt.run(&job(prompt, 16, 16)).await.done.unwrap_err();
+        let error = attempt.run(&job(prompt, 16, 16)).await.result.unwrap_err();
         assert_eq!(error.kind, UpstreamErrorKind::Interrupted, "{prompt}");
         assert!(start.elapsed() < Duration::from_secs(20), "{prompt}");
     }

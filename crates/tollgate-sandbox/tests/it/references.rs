@@ -114,13 +114,13 @@ async fn inpainted(
 }
 
 #[tokio::test]
-async fn a_mask_scales_with_its_reference_and_changes_nothing_without_holes() {
+async fn a_mask_scales_with_its_reference_and_an_opaque_mask_changes_nothing() {
     let green = [10, 200, 30, 255];
     let mut mask = solid(50, 50, [0, 0, 0, 255]);
     let complete = pattern(64, 64, 255);
     let opaque = solid(64, 64, [0, 0, 0, 255]);
     assert_eq!(
-        inpainted("whole", &complete, &opaque, (64, 64)).await,
+        inpainted("opaque", &complete, &opaque, (64, 64)).await,
         complete
     );
     mask.put_pixel(0, 0, Rgba([0, 0, 0, 0]));
@@ -147,7 +147,7 @@ async fn every_input_format_is_read() {
 }
 
 #[tokio::test]
-async fn broken_files_are_rejected_with_the_name_of_their_field() {
+async fn invalid_files_are_rejected_with_the_name_of_their_field() {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let complete = make(&job("Whole", 64, 64)).await.bytes;
     let mut huge = complete.to_vec();
@@ -176,7 +176,7 @@ async fn broken_files_are_rejected_with_the_name_of_their_field() {
                 mask,
                 ..Attempt::default()
             };
-            let error = attempt.run(&job("x", 64, 64)).await.done.unwrap_err();
+            let error = attempt.run(&job("x", 64, 64)).await.result.unwrap_err();
             assert_eq!(error.kind, UpstreamErrorKind::Rejected, "{name}");
             assert!(error.message.starts_with("image_urls[3] "), "{error}");
             assert!(!error.message.contains("broken-"), "no paths: {error}");

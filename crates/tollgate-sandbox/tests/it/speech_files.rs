@@ -71,7 +71,7 @@ fn pauses_are_quiet() {
 }
 
 #[test]
-fn length_follows_the_text() {
+fn longer_texts_and_pauses_lengthen_the_audio() {
     let seconds_of = |text: &str| seconds(&utterance(text));
     let (one, two) = (
         seconds_of("A red fox."),
@@ -85,7 +85,7 @@ fn length_follows_the_text() {
 }
 
 #[test]
-fn speed_divides_the_length() {
+fn the_duration_is_divided_by_the_speed() {
     let text = "The quick brown fox jumps over the lazy dog.";
     let usual = seconds(&utterance(text));
     for speed in [0.25, 0.5, 2.0, 4.0] {
@@ -122,7 +122,7 @@ async fn without_espeak_the_built_in_synthesiser_is_used() {
 
 /// Tests nothing if `espeak-ng` is not installed.
 #[tokio::test]
-async fn espeak_speaks_if_it_is_installed() {
+async fn espeak_is_used_if_it_is_installed() {
     let Some(espeak) = Espeak::find() else {
         return;
     };

@@ -134,7 +134,7 @@ impl BitReader {
 }
 
 #[test]
-fn a_video_is_a_complete_file() {
+fn a_video_file_has_all_boxes_and_frames() {
     // Sides that are multiples of macroblocks and sides that are not; with and without space for the bar.
     for (width, height) in [(320, 180), (144, 112), (128, 208), (16, 16), (34, 306)] {
         let first = test_image(width, height);
@@ -219,7 +219,7 @@ fn p_frames_are_a_fraction_of_i_frames() {
 }
 
 #[test]
-fn noise_is_encoded_coarsely() {
+fn noise_is_encoded_with_coarse_quantisation() {
     let mut state = 1u32;
     let noise: Vec<u8> = (0..320 * 240 * 4)
         .map(|_| {
@@ -238,9 +238,9 @@ fn encoding_can_be_cancelled() {
     let first = test_image(64, 64);
     let mut seen = Vec::new();
     let mut file = Vec::new();
-    let stopped = encode_clip(&spec(&first, 64, 64), &mut file, |done, of| {
-        seen.push((done, of));
-        match done {
+    let stopped = encode_clip(&spec(&first, 64, 64), &mut file, |encoded, total| {
+        seen.push((encoded, total));
+        match encoded {
             3 => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }

@@ -191,7 +191,7 @@ impl Bill {
     }
 
     /// Records that the upstream sent far more output than the request allows and was cut off: only the allowed output is charged.
-    pub fn answer_was_too_large(&mut self) {
+    pub fn response_was_too_large(&mut self) {
         self.is_too_large = true;
     }
 
@@ -284,7 +284,7 @@ impl Bill {
             Ok(SettleOutcome::AlreadyReleased) => {
                 tracing::error!(
                     chat = settlement.chat.id,
-                    "a chat's hold was released while it ran"
+                    "the hold of a chat was released before the chat ended: nothing is charged"
                 );
                 Err(ApiError::new(
                     ErrorKind::BadGateway,
@@ -382,7 +382,7 @@ impl Bill {
                 chat = chat.id,
                 ?usage,
                 clamped,
-                "the upstream's usage is more than this request can have used: the bound is charged"
+                "the upstream reported more usage than this request can have caused: the maximum is charged"
             );
         }
         let usage = bounded.map(|(usage, _)| usage);
@@ -395,7 +395,7 @@ impl Bill {
             tracing::warn!(
                 chat = chat.id,
                 ?usage,
-                "the upstream's usage is missing: it is estimated here"
+                "the upstream reported no usage: the gateway estimates it"
             );
         }
         // The stream was cut off, or has no usage. The upstream's count of the prompt is used nevertheless.
@@ -493,7 +493,7 @@ impl Settlement {
         };
         if let Ok(SettleOutcome::SettledInDebt { cost, debt }) = &outcome {
             let (chat, model) = (&self.chat.id, &self.chat.model);
-            tracing::warn!(chat, model, %cost, %debt, "a chat cost more than there was: the rest is owed");
+            tracing::warn!(chat, model, %cost, %debt, "a chat cost more than was left of the balance and the quota: the uncovered part is debt");
             context.metrics.chat_debt(model, *debt);
         }
         if let Ok(SettleOutcome::Settled { cost } | SettleOutcome::SettledInDebt { cost, .. }) =

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::task::TaskTracker;
 
-use crate::chat::read_on::{self, MAX_READ_ON, MAX_WAIT};
+use crate::chat::read_on::{self, MAX_READ_ON, MAX_READ_ON_VISIBLE};
 use crate::spawn::spawn_detached;
 
 /// No upstream has received the request.
@@ -48,7 +48,7 @@ impl ClientWatch {
         self.is_gone.store(true, Ordering::Relaxed);
         match self.upstream.load(Ordering::Relaxed) {
             NONE => None,
-            VISIBLE => Some(MAX_WAIT),
+            VISIBLE => Some(MAX_READ_ON_VISIBLE),
             _ => Some(MAX_READ_ON),
         }
     }
@@ -98,7 +98,7 @@ impl<F: Future + Send + 'static> Drop for WatchedRequest<F> {
             // When the handler is dropped, its bill settles itself.
             tokio::select! {
                 _ = handler => {}
-                () = read_on::end_of_time(time, &closing) => {}
+                () = read_on::sleep_unless_closing(time, &closing) => {}
             }
         }));
     }

@@ -9,9 +9,9 @@ use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
-use crate::chat::answer_memory::AnswerBudget;
 use crate::chat::billing::BillingContext;
 use crate::chat::error::ChatErrorResponse;
+use crate::chat::response_memory::ResponseBudget;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::stored_conversations::StoredConversations;
 use crate::http::body_memory::BodyBudget;
@@ -29,7 +29,7 @@ pub struct ChatContext {
     /// The memory budget of request bodies.
     pub body_budget: BodyBudget,
     /// The memory budget of complete responses of providers.
-    pub answer_budget: AnswerBudget,
+    pub response_budget: ResponseBudget,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,
     /// Fetches files that clients name by URL.

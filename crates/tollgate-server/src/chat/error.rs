@@ -112,7 +112,8 @@ impl ChatErrorResponse {
 
     /// The error if the request has a `thread` and no channel of the model stores conversations: the SDKs then send the complete history instead.
     pub fn thread_unsupported() -> Self {
-        let message = "`thread` is not available for this model: send the whole history without it";
+        let message =
+            "`thread` is not available for this model: send the complete history without it";
         Self {
             param: Some("thread".to_owned()),
             details: Some(Box::new(
@@ -124,7 +125,7 @@ impl ChatErrorResponse {
 
     /// The error if the thread that the request continues is not known, or cannot be reached now: the SDKs then begin a new one.
     pub fn thread_not_found() -> Self {
-        let message = "`thread.previous_message_id` names no thread that can be continued: send the whole history";
+        let message = "`thread.previous_message_id` names no thread that can be continued: send the complete history";
         Self {
             param: Some("thread.previous_message_id".to_owned()),
             details: Some(Box::new(json!({"error_code": "thread_not_found"}))),

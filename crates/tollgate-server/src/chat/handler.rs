@@ -141,31 +141,31 @@ async fn try_handle(
         seed: chat_id,
         json_array,
     };
-    let answer = failover.try_channels().await?;
+    let received = failover.try_channels().await?;
     let mut bill = failover.bill;
-    bill.set_dropped(&answer.dropped);
+    bill.set_dropped(&received.dropped);
     drop(body);
 
     // 6. Send the response, complete or as a stream. In both cases its end is sent only after the charge is on disk.
     let is_gone = watch.is_gone();
-    send_answer(context, &key, endpoint, json_array, bill, answer, is_gone).await
+    send_response(context, &key, endpoint, json_array, bill, received, is_gone).await
 }
 
 /// 6. Sends the response of the channel. `is_gone` states whether the client has left.
-async fn send_answer(
+async fn send_response(
     context: Arc<ChatContext>,
     key: &Key,
     endpoint: Endpoint,
     json_array: bool,
     mut bill: Bill,
-    answer: ChannelAnswer,
+    received: ChannelResponse,
     is_gone: bool,
 ) -> Result<Response, ChatErrorResponse> {
     let content = bill.content();
-    let mut response = match answer.response {
+    let mut response = match received.response {
         UpstreamResponse::Complete(response, delivered, id) => {
-            if let (Some(id), true) = (id, answer.is_stored) {
-                let (user_id, permit) = (&key.user_id, &answer.permit);
+            if let (Some(id), true) = (id, received.is_stored) {
+                let (user_id, permit) = (&key.user_id, &received.permit);
                 context
                     .stored_conversations
                     .insert(user_id, &id, permit, delivered.usage);
@@ -179,21 +179,21 @@ async fn send_answer(
             complete_response(endpoint, key, response)
         }
         UpstreamResponse::Stream(stream) => {
-            let (chat, permit, user_id) = (context, answer.permit, key.user_id.clone());
+            let (chat, permit, user_id) = (context, received.permit, key.user_id.clone());
             let body = stream.into_body(StreamContext {
                 chat,
                 bill,
                 permit,
                 endpoint,
                 user_id,
-                is_stored: answer.is_stored,
+                is_stored: received.is_stored,
                 content,
             });
             event_stream(body, json_array)
         }
     };
-    if !answer.dropped.is_empty() {
-        let dropped = header_list(&answer.dropped);
+    if !received.dropped.is_empty() {
+        let dropped = header_list(&received.dropped);
         response.headers_mut().insert(X_TOLLGATE_DROPPED, dropped);
     }
     Ok(response)
@@ -247,7 +247,7 @@ struct ChannelFailover<'a> {
 }
 
 /// The response of a channel.
-struct ChannelAnswer {
+struct ChannelResponse {
     permit: ChannelPermit,
     /// The request fields that have no equivalent in the upstream's format.
     dropped: Vec<String>,
@@ -266,7 +266,7 @@ enum UpstreamResponse {
 impl ChannelFailover<'_> {
     /// 5.1 Select a channel by priority, weight and health; 5.2 write the request in its format; 5.3 call it; 5.4 wait for the first piece of the
     /// response. If the channel fails, the request fails over to the next one, because the client has received nothing yet.
-    async fn try_channels(&mut self) -> Result<ChannelAnswer, ChatErrorResponse> {
+    async fn try_channels(&mut self) -> Result<ChannelResponse, ChatErrorResponse> {
         let mut tried: Vec<TriedKey> = Vec::new();
         let mut last_error: Option<ProviderError> = None;
         let mut unsupported: Option<ChatErrorResponse> = None;
@@ -321,7 +321,7 @@ impl ChannelFailover<'_> {
                 Ok((response, dropped)) => {
                     let routing = &self.reloadable.routing;
                     routing.confirm_failures(model, &tried, &self.key.user_id);
-                    return Ok(ChannelAnswer {
+                    return Ok(ChannelResponse {
                         is_stored: self.conversation.is_stored_at(&permit.open.channel),
                         permit,
                         dropped,
@@ -453,13 +453,13 @@ impl ChannelFailover<'_> {
             let started = started.await.map_err(in_client_format)?;
             UpstreamResponse::Stream(started)
         } else {
-            let answer = self.context.answer_budget.collect(body).await?;
+            let buffered = self.context.response_budget.collect(body).await?;
             let converted = complete::convert_response(
                 &self.context.signatures,
                 self.endpoint,
                 &prepared,
                 &self.key.user_id,
-                answer.bytes.clone(),
+                buffered.bytes.clone(),
                 &options,
             );
             let (response, delivered, id) = converted
@@ -492,7 +492,7 @@ impl ChannelFailover<'_> {
             kind = ?error.kind,
             status = error.status,
             error = error.message,
-            "a channel did not answer"
+            "a request to a channel failed"
         );
         let metrics = &self.context.metrics;
         metrics.chat_attempt_failed(channel, error.kind.recorded_name());

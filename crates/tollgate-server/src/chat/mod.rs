@@ -1,7 +1,6 @@
 //! Chat: `handler` handles a request in numbered steps; the other files are its steps.
 
 pub mod allowed_options;
-pub mod answer_memory;
 pub mod billing;
 pub mod bounds;
 pub mod client_watch;
@@ -19,6 +18,7 @@ pub mod part_charges;
 pub mod priced_request;
 pub mod read_on;
 pub mod request;
+pub mod response_memory;
 pub mod sealed_memory;
 pub mod signature_cache;
 pub mod stored_conversations;

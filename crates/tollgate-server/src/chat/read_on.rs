@@ -1,5 +1,5 @@
 //! Handles a stream whose client has left. The upstream reports what it charges only at the end: if a part of the output is hidden until then, the
-//! gateway reads on for a while; else it drops the stream at once, unless its end is probably on the way already.
+//! gateway reads on for a while; else it drops the stream at once, unless the upstream has probably sent its end already.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::spawn::spawn_detached;
 
 /// How long the gateway reads on if only the upstream's usage shows how much output was hidden.
 pub const MAX_READ_ON: Duration = Duration::from_secs(30);
-/// How long the gateway reads on if all output was visible: the last events may be on the way.
-pub const MAX_WAIT: Duration = Duration::from_millis(500);
-/// Bytes of text that may still be received of a stream whose output was all visible: more text means that the end is not on the way.
-const MAX_TEXT_ON_THE_WAY: u64 = 256;
+/// How long the gateway reads on if all output was visible: the upstream may have sent the last events already.
+pub const MAX_READ_ON_VISIBLE: Duration = Duration::from_millis(500);
+/// Bytes of text that may still be received of a stream whose output was all visible: more text means that the stream is not about to end.
+const MAX_TRAILING_TEXT: u64 = 256;
 /// How often the gateway checks whether it is shutting down, and how long it reads on then.
 const CLOSING_CHECK: Duration = Duration::from_millis(250);
-const MAX_WAIT_CLOSING: Duration = Duration::from_secs(3);
+const MAX_READ_ON_CLOSING: Duration = Duration::from_secs(3);
 
 /// Returns after `time`, or soon after the shutdown has begun to wait for the tasks in `closing`.
-pub async fn end_of_time(time: Duration, closing: &TaskTracker) {
+pub async fn sleep_unless_closing(time: Duration, closing: &TaskTracker) {
     let mut end = Instant::now() + time;
     let mut is_closing = false;
     while Instant::now() < end {
         if closing.is_closed() && !is_closing {
             is_closing = true;
-            end = end.min(Instant::now() + MAX_WAIT_CLOSING);
+            end = end.min(Instant::now() + MAX_READ_ON_CLOSING);
         }
         let left = end.saturating_duration_since(Instant::now());
         sleep(left.min(CLOSING_CHECK)).await;
@@ -64,11 +64,11 @@ impl AbandonedStream {
     async fn settle(mut self, closing: &TaskTracker) {
         let time = match self.bill.is_output_hidden() {
             true => MAX_READ_ON,
-            false => MAX_WAIT,
+            false => MAX_READ_ON_VISIBLE,
         };
         let is_complete = tokio::select! {
             is_complete = self.read_on(Instant::now() + time) => is_complete,
-            () = end_of_time(time, closing) => false,
+            () = sleep_unless_closing(time, closing) => false,
         };
         self.bill.delivered = self.converter.delivered(is_complete);
         if is_complete {
@@ -102,7 +102,7 @@ impl AbandonedStream {
             if max_output.is_some_and(|max| tokens::estimate_bytes(text_bytes) > max) {
                 return false;
             }
-            if !is_hidden && text_bytes > shown_bytes + MAX_TEXT_ON_THE_WAY {
+            if !is_hidden && text_bytes > shown_bytes + MAX_TRAILING_TEXT {
                 return false;
             }
         }

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_nothing_and_are_a_users_own_but_for_conversations() {
+    fn names_reveal_nothing_and_differ_by_user_except_for_conversations() {
         let (here, other) = (memory("secret a"), memory("secret b"));
         let name = |memory: &SealedMemory, kind, user| memory.name(kind, user, "call_1");
         let signature = name(&here, EntryKind::Signature, "ada");

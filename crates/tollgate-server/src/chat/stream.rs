@@ -263,11 +263,11 @@ impl StreamState {
             ..
         } = &mut self.context;
         let channel = &permit.open.channel.name;
-        tracing::warn!(channel = channel, error = %error, "an upstream's stream broke off");
+        tracing::warn!(channel = channel, error = %error, "an upstream's stream failed");
         permit.record_error(bill.model(), user_id, &error);
         bill.add_failed_attempt(channel, &error);
         if error.kind == UpstreamErrorKind::TooLarge {
-            bill.answer_was_too_large();
+            bill.response_was_too_large();
         }
         let settled = bill.settle("cut").await;
         let error = ProviderError {

@@ -265,7 +265,7 @@ impl Conversation {
         }
     }
 
-    /// Whether the request asks for web search and the client's format does not support it with the model, but another API of the channel may.
+    /// Whether web search is requested and the client's format does not support it with the model, but another API of the channel may.
     fn needs_other_api(&self, same: Option<&dyn Format>, binding: &ModelBinding) -> bool {
         const FIELD: &str = "web_search_options";
         let traits = &binding.model.traits;

@@ -90,7 +90,7 @@ impl ClockSync {
         };
         tracing::warn!(
             step_ms = step,
-            "the time made a step; leases and deadlines follow it"
+            "the reference clock was stepped: leases and deadlines follow it"
         );
         if step < 0
             && let Err(e) = self
@@ -98,7 +98,7 @@ impl ClockSync {
                 .release_stranded(MAX_TASK_PAUSE, self.steady.now())
                 .await
         {
-            tracing::warn!(error = %e, "cannot make tasks due that wait for a time far off");
+            tracing::warn!(error = %e, "cannot make tasks due whose due time is too far in the future");
         }
     }
 

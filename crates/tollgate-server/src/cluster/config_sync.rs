@@ -102,14 +102,14 @@ impl ConfigSync {
             let names = next.shadowed.join(", ");
             tracing::warn!(
                 names,
-                "the configuration file has these too: the database's version of them is not used"
+                "the configuration file has the same objects: those of the database are not used"
             );
         }
         if next.errors != previous.errors && !next.errors.is_empty() {
             let errors = next.errors.join("; ");
             tracing::error!(
                 errors,
-                "a part of the stored configuration cannot be used here"
+                "a part of the stored configuration cannot be used on this node"
             );
         }
         next.apply_pauses(self.clock.now());
@@ -128,7 +128,7 @@ impl ConfigSync {
             tokio::time::sleep(POLL_INTERVAL).await;
             let refreshed = self.refresh().await;
             if let Err(e) = self.store.follow_tail_watch(self.clock.now()).await {
-                tracing::debug!(error = %e, "cannot read whether anybody watches");
+                tracing::debug!(error = %e, "cannot read whether the live tail has watchers");
             }
             if let Err(e) = &refreshed
                 && !is_failing

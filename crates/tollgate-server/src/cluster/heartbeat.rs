@@ -129,12 +129,12 @@ impl Heartbeat {
             }
             match self.store.release_orphaned_chats(now, &self.node).await {
                 Ok(0) => {}
-                Ok(n) => tracing::info!(chats = n, "released the chat holds of a node that died"),
+                Ok(n) => tracing::info!(chats = n, "released the chat holds of dead nodes"),
                 Err(e) => tracing::warn!(error = %e, "cannot release the chat holds of dead nodes"),
             }
             match self.store.release_orphaned_grants(now, &self.node).await {
                 Ok(0) => {}
-                Ok(n) => tracing::info!(grants = n, "released the grants of a node that died"),
+                Ok(n) => tracing::info!(grants = n, "released the grants of dead nodes"),
                 Err(e) => tracing::warn!(error = %e, "cannot release the grants of dead nodes"),
             }
         }
@@ -146,7 +146,7 @@ impl Heartbeat {
             tokio::time::sleep(GRANT_INTERVAL).await;
             let now = self.clock.now();
             if let Err(e) = self.store.return_unused_grants(now).await {
-                tracing::warn!(error = %e, "cannot give back grants of this node");
+                tracing::warn!(error = %e, "cannot release unused grants of this node");
             }
             self.metrics.set_grants(self.store.count_grants());
         }

@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_too_old_says_so() {
+    fn a_program_that_is_too_old_for_the_database_is_an_error() {
         assert_eq!(check_version(23, 13), None);
         assert_eq!(check_version(23, 23), None);
         assert!(check_version(23, 24).unwrap().contains("needs version 24"));

@@ -83,7 +83,10 @@ impl Readiness {
             }
             None if was_failing => {
                 reasons.remove(&cause);
-                tracing::info!(cause = cause.name(), "this is right again");
+                tracing::info!(
+                    cause = cause.name(),
+                    "this cause does not apply to this node any more"
+                );
             }
             None => {}
         }

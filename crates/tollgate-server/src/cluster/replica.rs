@@ -36,10 +36,10 @@ impl ReplicaWatch {
         self.metrics.set_replica_up(found.is_ok());
         let was_read = self.is_read.swap(found.is_ok(), Ordering::Relaxed);
         match found {
-            Ok(_) if !was_read => tracing::info!("the replica of the database is read"),
+            Ok(_) if !was_read => tracing::info!("the replica of the database is used for reads"),
             Err(reason) if was_read => tracing::warn!(
                 reason,
-                "the replica of the database is not read any more; the primary is"
+                "the replica of the database is not used any more: the primary is read"
             ),
             _ => {}
         }

@@ -324,7 +324,7 @@ mod tests {
     #[tokio::test]
     async fn invalid_json_invalid_utf8_and_deep_nesting_are_rejected() {
         let deep = format!("{}1{}", "[".repeat(65), "]".repeat(65));
-        for (body, says) in [
+        for (body, message) in [
             (&b"{\"a\":\"\xff\"}"[..], "UTF-8"),
             (b"{", "JSON"),
             (b"", "JSON"),
@@ -332,7 +332,7 @@ mod tests {
             (deep.as_bytes(), "nested"),
         ] {
             let error = post_body(None, body.to_vec(), 1000).await.unwrap_err();
-            assert!(error.message.contains(says), "{}", error.message);
+            assert!(error.message.contains(message), "{}", error.message);
         }
     }
 

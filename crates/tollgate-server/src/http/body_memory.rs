@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_user_who_takes_everything_leaves_room_for_others() {
+    async fn a_user_who_requests_all_memory_leaves_some_for_others() {
         let budget = BodyBudget::new(3 * MIN_USER_SHARE / 2 / 1_048_576);
         let (ada, bob) = (budget.of_user("ada"), budget.of_user("bob"));
         let mut all = BodyMemory::default();

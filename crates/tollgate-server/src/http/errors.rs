@@ -19,7 +19,7 @@ pub fn from_store(error: StoreError) -> ApiError {
             )
         }
         StoreError::DiskFull(why) => {
-            tracing::error!(error = %why, "the database's disk takes no writes");
+            tracing::error!(error = %why, "the database cannot write to its disk");
             from_storage()
         }
         StoreError::Overloaded | StoreError::QueryTimeout => ApiError {

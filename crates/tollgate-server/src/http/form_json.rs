@@ -200,8 +200,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_error_names_the_field_with_the_wrong_content() {
-        for (parts, says) in [
+    async fn the_error_names_the_field_with_invalid_content() {
+        for (parts, message) in [
             (
                 ("input_reference", Some("x.png"), b"text".as_slice()),
                 "`input_reference`",
@@ -215,7 +215,7 @@ mod tests {
         ] {
             let error = read_form(&[parts]).await.unwrap_err();
             assert_eq!(error.kind.status(), 400);
-            assert!(error.message.contains(says), "{}", error.message);
+            assert!(error.message.contains(message), "{}", error.message);
         }
     }
 }

@@ -53,8 +53,8 @@ pub(super) async fn read_header(
 
 /// The source address of a line. `None` if the line is malformed.
 fn parse_v1(line: &str) -> Option<Option<SocketAddr>> {
-    let words: Vec<&str> = line.split(' ').collect();
-    if words.get(1) == Some(&"UNKNOWN") {
+    let fields: Vec<&str> = line.split(' ').collect();
+    if fields.get(1) == Some(&"UNKNOWN") {
         return Some(None);
     }
     let [
@@ -64,7 +64,7 @@ fn parse_v1(line: &str) -> Option<Option<SocketAddr>> {
         destination,
         source_port,
         destination_port,
-    ] = words[..]
+    ] = fields[..]
     else {
         return None;
     };

@@ -40,7 +40,7 @@ pub struct SettledChat {
     pub cost: Amount,
 }
 
-/// The head of a response, and the request that it answers.
+/// The head of a response, and the request that it belongs to.
 #[derive(Debug)]
 pub(super) struct ResponseNotes {
     pub(super) method: Method,

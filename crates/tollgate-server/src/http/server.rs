@@ -188,7 +188,7 @@ pub async fn serve<S>(
         tracing::warn!(
             open_files = listener.descriptors,
             max_connections = max,
-            "limits.max_connections does not fit the limit of open files: it is lowered"
+            "limits.max_connections is higher than the limit of open files allows: it is lowered"
         );
     }
     let server = Arc::new(Server {
@@ -220,7 +220,7 @@ pub async fn serve<S>(
     drop(listener);
     server.tracker.close();
     if timeout(options.drain, server.tracker.wait()).await.is_err() {
-        tracing::warn!("some requests did not end in time and are cut off");
+        tracing::warn!("some requests did not end within the drain timeout: they are aborted");
     }
 }
 
@@ -273,7 +273,7 @@ where
     ) {
         let header = async {
             let header = proxy_protocol::read_header(&mut stream).await;
-            let failed = |e: &io::Error| tracing::debug!(%proxy, error = %e, "no PROXY header");
+            let failed = |e: &io::Error| tracing::debug!(%proxy, error = %e, "cannot read the PROXY header of a connection");
             header.inspect_err(failed).ok()
         };
         let client = match in_time(header, &self.drain).await {
@@ -445,7 +445,7 @@ where
         service.call(request)
     });
     let connection = pin!(http1.serve_connection(stream, service));
-    // A request may be on its way: the connection is closed after it, or if none is received within a moment.
+    // The client may have sent a request already: the connection is closed after it, or if none is received within a moment.
     let closing = async {
         drain.cancelled().await;
         let _ = timeout(DRAIN_HEAD_TIMEOUT, requests.notified()).await;

@@ -131,7 +131,7 @@ pub fn start(settings: &LogSettings) -> Guard {
     let _ = LOG.set(log);
     if let Some(error) = invalid {
         tracing::warn!(
-            "TOLLGATE_LOG={wanted:?} is not valid, so `info` is used: {error}. Levels are error, warn, info, debug, trace and off, of all or as target=level, with commas between"
+            "TOLLGATE_LOG={wanted:?} is not valid, so `info` is used: {error}. The levels are error, warn, info, debug, trace and off; a level alone applies to all targets, target=level to one, and several are separated by commas"
         );
     }
     let writer = Arc::clone(&lines);

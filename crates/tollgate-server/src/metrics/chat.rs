@@ -123,7 +123,7 @@ impl ChatMetrics {
             LinkedHistograms::new(registry, exemplars, (name, help), &["channel"], bounds)
         };
         let counters = |name: &str, help: &str, labels: &[&str]| {
-            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
+            let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a valid name");
             registry
                 .register(Box::new(counters.clone()))
                 .expect("a new name");
@@ -133,7 +133,7 @@ impl ChatMetrics {
             "tollgate_chat_debt_total",
             "Charged for chats beyond balance or quota, in units",
         );
-        let debt = CounterVec::new(debt, &["model"]).expect("a good name");
+        let debt = CounterVec::new(debt, &["model"]).expect("a valid name");
         registry
             .register(Box::new(debt.clone()))
             .expect("a new name");
@@ -141,13 +141,13 @@ impl ChatMetrics {
             "tollgate_reconcile_drift_ratio",
             "How far the gateway's tokens were above the provider's in the last reconciliation, as a share of the provider's",
         );
-        let drift = GaugeVec::new(drift, &["channel", "model"]).expect("a good name");
+        let drift = GaugeVec::new(drift, &["channel", "model"]).expect("a valid name");
         registry
             .register(Box::new(drift.clone()))
             .expect("a new name");
         let holds = counters(
             "tollgate_chat_holds_total",
-            "Chats whose worst case was held, by where",
+            "Chats whose worst case was held, by the place of the hold",
             &["place"],
         );
         let holds = [
@@ -190,7 +190,7 @@ impl ChatMetrics {
             ),
             failures: counters(
                 "tollgate_chat_attempts_failed_total",
-                "Attempts at chats that a channel did not answer",
+                "Attempts of chats that failed on a channel",
                 &["channel"],
             ),
             tokens: counters(
@@ -253,9 +253,9 @@ impl ChatMetrics {
         self.clamped.with_label_values(&[channel, model]).inc();
     }
 
-    pub(super) fn held(&self, place: ChatHoldKind) {
+    pub(super) fn held(&self, hold: ChatHoldKind) {
         let counters = self.holds.iter();
-        for (_, count) in counters.filter(|(kind, _)| *kind == place) {
+        for (_, count) in counters.filter(|(kind, _)| *kind == hold) {
             count.inc();
         }
     }

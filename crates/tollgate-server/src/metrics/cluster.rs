@@ -22,7 +22,7 @@ impl ClusterMetrics {
     /// The metrics of a node that is alone, in `registry`.
     pub(super) fn new(registry: &Registry) -> Self {
         let gauge = |name: &str, help: &str| {
-            let gauge = Gauge::with_opts(Opts::new(name, help)).expect("a good name");
+            let gauge = Gauge::with_opts(Opts::new(name, help)).expect("a valid name");
             register(registry, gauge)
         };
         let not_ready = Opts::new(
@@ -48,7 +48,7 @@ impl ClusterMetrics {
             ),
             not_ready: register(
                 registry,
-                GaugeVec::new(not_ready, &["cause"]).expect("a good name"),
+                GaugeVec::new(not_ready, &["cause"]).expect("a valid name"),
             ),
             replica_up: OnceLock::new(),
             registry: registry.clone(),
@@ -69,7 +69,7 @@ impl ClusterMetrics {
         let gauge = self.replica_up.get_or_init(|| {
             let help = "1 while the replica of the database is read";
             let gauge = Gauge::with_opts(Opts::new("tollgate_replica_up", help));
-            register(&self.registry, gauge.expect("a good name"))
+            register(&self.registry, gauge.expect("a valid name"))
         });
         gauge.set(f64::from(u8::from(is_up)));
     }

@@ -93,7 +93,7 @@ impl LinkedHistogram {
         for (label, value) in labels {
             opts = opts.const_label(*label, *value);
         }
-        let histogram = Histogram::with_opts(opts).expect("a good name");
+        let histogram = Histogram::with_opts(opts).expect("a valid name");
         Self {
             histogram: register(registry, histogram),
             bounds,
@@ -140,7 +140,7 @@ impl LinkedHistograms {
         bounds: &'static [f64],
     ) -> Self {
         let opts = HistogramOpts::new(name, help).buckets(bounds.to_vec());
-        let histograms = HistogramVec::new(opts, labels).expect("a good name");
+        let histograms = HistogramVec::new(opts, labels).expect("a valid name");
         Self {
             name,
             labels,

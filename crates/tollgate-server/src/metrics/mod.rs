@@ -102,12 +102,12 @@ impl Metrics {
         let counters =
             |name: &str, help: &str, labels: &[&str]| new_counters(&registry, name, help, labels);
         let counter = |name: &str, help: &str| {
-            register(&registry, IntCounter::new(name, help).expect("a good name"))
+            register(&registry, IntCounter::new(name, help).expect("valid name"))
         };
         let float = |name: &str, help: &str| {
-            register(&registry, Counter::new(name, help).expect("a good name"))
+            register(&registry, Counter::new(name, help).expect("valid name"))
         };
-        let gauge = |opts: Opts| register(&registry, Gauge::with_opts(opts).expect("a good name"));
+        let gauge = |opts: Opts| register(&registry, Gauge::with_opts(opts).expect("valid name"));
         let tasks = |state: &str| {
             gauge(
                 Opts::new("tollgate_tasks", "Unfinished tasks by state")
@@ -126,7 +126,7 @@ impl Metrics {
         Self {
             requests: counters(
                 "tollgate_http_requests_total",
-                "Requests answered",
+                "HTTP requests to which a response was sent",
                 &["method", "route", "status"],
             ),
             tasks_ended: counters(
@@ -403,7 +403,7 @@ fn seconds(time: Millis) -> f64 {
 
 /// Registers counters with labels.
 fn new_counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("a good name");
+    let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("valid name");
     registry
         .register(Box::new(counters.clone()))
         .expect("a new name");

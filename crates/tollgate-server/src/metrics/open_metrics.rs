@@ -150,7 +150,7 @@ mod tests {
     use crate::otel::context::SpanContext;
 
     #[test]
-    fn counters_gauges_and_histograms_are_written_as_open_metrics_says() {
+    fn counters_gauges_and_histograms_are_written_as_open_metrics_requires() {
         let (registry, store) = (Registry::new(), ExemplarStore::default());
         let counters =
             IntCounterVec::new(Opts::new("b_total", "A \"count\"\\"), &["name"]).unwrap();

@@ -41,7 +41,7 @@ impl RedisMetrics {
         let seconds = HistogramOpts::new("tollgate_redis_call_seconds", "Time of calls to Redis")
             .buckets(BUCKETS.to_vec());
         Self {
-            up: register(registry, Gauge::with_opts(up).expect("a good name")),
+            up: register(registry, Gauge::with_opts(up).expect("a valid name")),
             ok: calls.with_label_values(&["ok"]),
             failed: calls.with_label_values(&["failed"]),
             skipped: calls.with_label_values(&["skipped"]),
@@ -49,7 +49,7 @@ impl RedisMetrics {
             received: messages.with_label_values(&["received"]),
             seconds: register(
                 registry,
-                Histogram::with_opts(seconds).expect("a good name"),
+                Histogram::with_opts(seconds).expect("a valid name"),
             ),
         }
     }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_metrics_are_for_those_who_accept_them_at_least_as_much() {
+    fn open_metrics_are_sent_if_the_client_does_not_prefer_the_other_format() {
         for (accept, is_open) in [
             (None, false),
             (Some("*/*"), false),

@@ -34,7 +34,7 @@ impl Timings {
             "tollgate_channel_errors_total",
             "Failed attempts at chats and tasks, by kind of error",
         );
-        let errors = IntCounterVec::new(errors, &["channel", "kind"]).expect("a good name");
+        let errors = IntCounterVec::new(errors, &["channel", "kind"]).expect("a valid name");
         registry
             .register(Box::new(errors.clone()))
             .expect("a new name");

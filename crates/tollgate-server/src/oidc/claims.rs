@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn claims_must_be_of_this_sign_in() {
         let now = 1_100_000;
-        for good in [
+        for valid in [
             json!({}),
             json!({ "aud": ["gateway"] }),
             json!({ "aud": ["other", "gateway"], "azp": "gateway" }),
@@ -200,9 +200,9 @@ mod tests {
             json!({ "iat": 1_150 }),
         ] {
             assert_eq!(
-                check(&changed(&good), &settings(), "n", now),
+                check(&changed(&valid), &settings(), "n", now),
                 Ok(()),
-                "{good}"
+                "{valid}"
             );
         }
         for invalid in [
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_role_that_counts_most_holds() {
+    fn the_highest_role_of_an_account_applies() {
         let account_of = |changes: Value| account(&changed(&changes), &settings());
         let ann = account_of(json!({})).unwrap();
         assert_eq!(

@@ -27,7 +27,7 @@ const TIMEOUTS: Timeouts = Timeouts {
     idle: Duration::from_secs(5),
 };
 /// Bytes of a response of the provider that are read.
-const MAX_ANSWER: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// How long metadata and keys are used before they are read again.
 const METADATA_TTL: Millis = HOUR;
 
@@ -178,7 +178,7 @@ impl OidcProvider {
         if issuer.is_some_and(|issuer| issuer != metadata.issuer)
             || (is_required && issuer.is_none())
         {
-            let message = format!("the answer is of the issuer {issuer:?}");
+            let message = format!("the response is from the issuer {issuer:?}");
             return Err(OidcError::Rejected(message));
         }
         let tokens = self.exchange(&metadata, code, pending).await?;
@@ -243,18 +243,18 @@ impl OidcProvider {
         pending: &Pending,
     ) -> Result<Tokens, OidcError> {
         let request = self.token_request(metadata, code, pending)?;
-        let (status, answer) = self.send(request).await?;
+        let (status, response) = self.send(request).await?;
         match status.is_success() {
-            true => parse("token_endpoint", &answer),
+            true => parse("token_endpoint", &response),
             // The status is 400 or 401 (RFC 6749, section 5.2). The error code is safe to log, its description may contain any text.
             false if status.is_client_error() => {
                 #[derive(Deserialize)]
-                struct Refusal {
+                struct TokenError {
                     error: String,
                 }
-                let word = serde_json::from_slice(&answer)
-                    .map_or_else(|_| status.to_string(), |refusal: Refusal| refusal.error);
-                let message = format!("the provider did not accept the code: {word:?}");
+                let error_code = serde_json::from_slice(&response)
+                    .map_or_else(|_| status.to_string(), |error: TokenError| error.error);
+                let message = format!("the provider did not accept the code: {error_code:?}");
                 Err(OidcError::Rejected(message))
             }
             false => Err(OidcError::Unavailable(format!("token_endpoint: {status}"))),
@@ -292,12 +292,12 @@ impl OidcProvider {
             .header(ACCEPT, "application/json")
             .header(AUTHORIZATION, sensitive(&value)?)
             .body(body(Bytes::new()));
-        let (status, answer) = self.send(request).await?;
+        let (status, response) = self.send(request).await?;
         if !status.is_success() {
             let message = format!("userinfo_endpoint: {status}");
             return Err(OidcError::Unavailable(message));
         }
-        let more: Claims = parse("userinfo_endpoint", &answer)?;
+        let more: Claims = parse("userinfo_endpoint", &response)?;
         if more.get("sub") != claims.get("sub") {
             let message = "userinfo is of another account".to_owned();
             return Err(OidcError::Rejected(message));
@@ -375,11 +375,11 @@ impl OidcProvider {
             .uri(url)
             .header(ACCEPT, "application/json")
             .body(body(Bytes::new()));
-        let (status, answer) = self.send(request).await?;
+        let (status, response) = self.send(request).await?;
         if !status.is_success() {
             return Err(OidcError::Unavailable(format!("{what}: {status}")));
         }
-        parse(what, &answer)
+        parse(what, &response)
     }
 
     async fn send(
@@ -388,9 +388,12 @@ impl OidcProvider {
     ) -> Result<(StatusCode, Bytes), OidcError> {
         let request = request.map_err(|e| OidcError::Unavailable(e.to_string()))?;
         let unavailable = |e: egress::EgressError| OidcError::Unavailable(e.to_string());
-        let answer = self.egress.send(request, TIMEOUTS);
-        let (head, body) = answer.await.map_err(unavailable)?.into_parts();
-        let body = body.collect(MAX_ANSWER).await.map_err(unavailable)?;
+        let response = self.egress.send(request, TIMEOUTS);
+        let (head, body) = response.await.map_err(unavailable)?.into_parts();
+        let body = body
+            .collect(MAX_RESPONSE_BYTES)
+            .await
+            .map_err(unavailable)?;
         Ok((head.status, body))
     }
 }
@@ -403,7 +406,7 @@ fn sensitive(value: &str) -> Result<HeaderValue, OidcError> {
     Ok(value)
 }
 
-fn parse<T: DeserializeOwned>(what: &str, answer: &[u8]) -> Result<T, OidcError> {
-    serde_json::from_slice(answer)
+fn parse<T: DeserializeOwned>(what: &str, response: &[u8]) -> Result<T, OidcError> {
+    serde_json::from_slice(response)
         .map_err(|e| OidcError::Unavailable(format!("{what}: not the JSON that is expected: {e}")))
 }

@@ -19,7 +19,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 };
 const PROTOBUF: HeaderValue = HeaderValue::from_static("application/x-protobuf");
 /// Bytes of a response of the collector that are read.
-const MAX_ANSWER: usize = 65_536;
+const MAX_RESPONSE_BYTES: usize = 65_536;
 
 /// One endpoint of a collector.
 pub(super) struct Collector {
@@ -71,9 +71,9 @@ impl Collector {
         let status = response.status();
         let retry_after = parse_retry_after(response.headers());
         // The body is read to its end, so that the connection can be used again.
-        let answer = response.into_body().collect(MAX_ANSWER).await;
+        let response_body = response.into_body().collect(MAX_RESPONSE_BYTES).await;
         if status.is_success() {
-            return Ok(answer.unwrap_or_default());
+            return Ok(response_body.unwrap_or_default());
         }
         // The statuses for which OTLP allows retries.
         let may_pass = matches!(

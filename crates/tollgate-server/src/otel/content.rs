@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_written_as_the_conventions_say() {
+    fn a_conversation_is_written_as_the_conventions_require() {
         let request = json!({ "model": "m", "messages": [
             { "role": "system", "content": "Be brief." },
             { "role": "user", "content": [

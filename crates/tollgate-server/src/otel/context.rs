@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn traceparents_are_read_as_the_recommendation_says() {
+    fn traceparents_are_read_as_the_recommendation_requires() {
         let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
         for (text, expected) in [
             (format!("00-{trace}-{span}-01"), Some(true)),

@@ -124,7 +124,7 @@ impl Exporter {
                     tracing::warn!(
                         error,
                         spans = count,
-                        "the collector accepted no spans: they are dropped"
+                        "cannot send spans to the collector: they are dropped"
                     );
                     self.metrics.spans_dropped(count);
                 }

@@ -77,7 +77,7 @@ impl MetricsExporter {
                 Err(error) => {
                     tracing::warn!(
                         error = error.message,
-                        "the collector accepted no metrics: the next message has their counts too"
+                        "cannot send the metrics to the collector: the next message includes their counts"
                     );
                     let requested_pause = error.retry_after.map(|pause| pause.min(MAX_PAUSE));
                     // At least a second, even if the collector requests less.
@@ -94,7 +94,7 @@ impl MetricsExporter {
             Ok(Err(error)) => {
                 tracing::warn!(
                     error = error.message,
-                    "the collector accepted no metrics at the end"
+                    "cannot send the last metrics to the collector"
                 );
             }
             Err(_) => tracing::warn!("the last metrics could not be sent in time"),
@@ -103,15 +103,15 @@ impl MetricsExporter {
 
     async fn send(&self) -> Result<(), SendError> {
         let message = Bytes::from(self.encode(&(self.source)().await));
-        let answer = self.collector.send(&message).await?;
+        let response = self.collector.send(&message).await?;
         // Collectors may respond with an empty body, or with text: that is no error.
-        let answer = ExportMetricsServiceResponse::decode(answer).unwrap_or_default();
-        let partial = answer.partial_success.unwrap_or_default();
+        let response = ExportMetricsServiceResponse::decode(response).unwrap_or_default();
+        let partial = response.partial_success.unwrap_or_default();
         if partial.rejected_data_points > 0 {
             tracing::warn!(
                 points = partial.rejected_data_points,
                 error = partial.error_message,
-                "the collector rejected a part of the metrics"
+                "the collector rejected some of the metrics"
             );
         }
         Ok(())

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName};
 
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
-/// The most list members: longer lists are not forwarded.
+/// The maximum number of list members: longer lists are not forwarded.
 const MAX_MEMBERS: usize = 32;
 /// Length in bytes up to which a list is forwarded unchanged: the standard requires at least this.
 const MAX_LENGTH: usize = 512;
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn valid_lists_are_passed_on_unchanged() {
-        let most: Vec<_> = (0..32).map(|at| format!("k{at}=v")).collect();
+        let members: Vec<_> = (0..32).map(|at| format!("k{at}=v")).collect();
         for text in [
             "rojo=00f067aa0ba902b7",
             "rojo=1,congo=t61rcWkgMzE",
@@ -110,7 +110,7 @@ mod tests {
             "0tenant@sys-tem_*/=!\"#$%&'()*+-./:;<>?@[]^_`{|}~",
             "a= b c",
             &format!("{}={}", "a".repeat(255), "b".repeat(256)),
-            &most.join(","),
+            &members.join(","),
         ] {
             assert_eq!(parse(text).as_deref(), Some(text));
         }

@@ -197,7 +197,7 @@ impl RedisClient {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.generation == generation && state.connection.take().is_some() {
             self.metrics.set_up(false);
-            tracing::warn!(error = %error, "Redis is lost: each node applies limits.on_redis_loss");
+            tracing::warn!(error = %error, "the connection to Redis is lost: each node applies limits.on_redis_loss");
         }
     }
 
@@ -229,7 +229,7 @@ impl RedisClient {
                 state.generation += 1;
                 self.forget_failures();
                 self.metrics.set_up(true);
-                tracing::info!("Redis is connected");
+                tracing::info!("connected to Redis");
                 true
             }
             Err(e) => {

@@ -1,6 +1,6 @@
--- Publishes what a node tells the others, and keeps the cooldowns for nodes that subscribe later.
+-- Publishes a message of a node to the others, and keeps the cooldowns for nodes that subscribe later.
 -- KEYS: the hash of cooldowns. ARGV: the channel of messages, the node, the number of further parts of the message and these; then
--- per cooldown its name, how long it lasts in ms (0: it is lifted), whether the provider asked for it (1), and the user whose
+-- per cooldown its name, how long it lasts in ms (0: it is lifted), whether the provider requested it (1), and the user whose
 -- requests are its evidence (empty for all users).
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

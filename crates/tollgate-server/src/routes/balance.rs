@@ -128,7 +128,7 @@ fn database_failed(e: StoreError) -> ErrorResponse {
     failed(
         ErrorKind::Internal,
         USED_LOOKUP_FAILED,
-        "the database did not answer",
+        "the balance cannot be read from the database",
     )
 }
 

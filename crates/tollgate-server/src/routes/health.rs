@@ -52,7 +52,11 @@ pub async fn readyz(app: State<Arc<App>>) -> Response {
         (Err(e), _) => ("database", e),
         (_, Err(e)) => ("storage", e),
     };
-    tracing::warn!(part = problem.0, error = problem.1, "not ready");
+    tracing::warn!(
+        part = problem.0,
+        error = problem.1,
+        "the readiness check failed"
+    );
     let body = json!({ "status": "unavailable", "part": problem.0 });
     (StatusCode::SERVICE_UNAVAILABLE, reply::json(&body)).into_response()
 }
@@ -111,11 +115,11 @@ pub async fn own_metrics(app: State<Arc<App>>, headers: HeaderMap) -> Response {
 pub async fn update_metrics(app: &App) {
     match app.store.totals().await {
         Ok(totals) => app.metrics.set_totals(&totals, app.clock.now()),
-        Err(e) => tracing::warn!(error = %e, "metrics without the numbers from the database"),
+        Err(e) => tracing::warn!(error = %e, "cannot read the totals for the metrics"),
     }
     match app.store.reconciliations().await {
         Ok(reconciled) => app.metrics.set_drift(&reconciled),
-        Err(e) => tracing::warn!(error = %e, "metrics without the last reconciliation"),
+        Err(e) => tracing::warn!(error = %e, "cannot read the last reconciliation for the metrics"),
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) struct Borrowing {
     pub(super) permits: OnceLock<Arc<ChannelPermits>>,
     state: Mutex<State>,
     /// Locked during a request to Redis, so that calls which need a permit at the same time cause one request.
-    pub(super) asking: tokio::sync::Mutex<()>,
+    pub(super) requesting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
@@ -40,8 +40,8 @@ pub(super) struct State {
     pub(super) granted: Option<GrantedPermits>,
     /// The number of calls in flight at the time of a request to Redis that has no reply yet.
     pub(super) requested_with: Option<usize>,
-    /// When Redis last responded, and when it last failed.
-    pub(super) answered_at: Option<Instant>,
+    /// When Redis last replied, and when it last failed.
+    pub(super) replied_at: Option<Instant>,
     pub(super) failed_at: Option<Instant>,
     /// When Redis last had fewer permits than were needed.
     pub(super) denied_at: Option<Instant>,
@@ -81,7 +81,7 @@ impl State {
     pub(super) fn settle_cancelled(&mut self) {
         if let (Some(in_flight), Some(granted)) = (self.requested_with.take(), &mut self.granted) {
             granted.count = in_flight;
-            self.answered_at = None;
+            self.replied_at = None;
         }
     }
 
@@ -112,12 +112,12 @@ impl State {
             0 => 0,
             used => with_slack(used + usage.reserve),
         };
-        let is_old = |age: Duration| !is_within(self.answered_at, age);
-        let asks = granted.count > kept.max(needed)
+        let is_old = |age: Duration| !is_within(self.replied_at, age);
+        let is_needed = granted.count > kept.max(needed)
             || granted.yields
             || (granted.count > self.share && is_old(BORROWED_INTERVAL))
             || is_old(lease / 3);
-        asks.then(|| granted.count.min(kept.max(needed)))
+        is_needed.then(|| granted.count.min(kept.max(needed)))
     }
 
     /// Applies a reply. Returns how many calls may run and until when; `None` if the node's share applies.
@@ -143,7 +143,7 @@ impl State {
             }
         };
         self.granted = Some(granted);
-        self.answered_at = Some(now);
+        self.replied_at = Some(now);
         if granted.count < request.wanted && granted.count <= request.in_flight {
             self.denied_at = Some(now);
         }
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(
             state.due(&usage(5, 3), 8, LEASE),
             Some(6),
-            "it asks for no more"
+            "it requests no more"
         );
         let noted = state.note(request(3, 6), Err(RedisUnavailable::NoReply));
         assert_eq!(count(noted), Some(3));

@@ -59,7 +59,7 @@ impl OpenChannel {
         if !is_shared {
             return false;
         }
-        let _asking = self.borrowing.asking.lock().await;
+        let _requesting = self.borrowing.requesting.lock().await;
         let request = {
             let mut state = self.borrowing.lock();
             state.settle_cancelled();
@@ -90,7 +90,7 @@ impl OpenChannel {
             permits.set_granted(None, limit);
             return;
         }
-        let Ok(_asking) = self.borrowing.asking.try_lock() else {
+        let Ok(_requesting) = self.borrowing.requesting.try_lock() else {
             return;
         };
         let request = {

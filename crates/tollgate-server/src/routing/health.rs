@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn operators_read_what_is_wrong() {
+    async fn the_description_lists_pauses_open_circuits_and_cooldowns() {
         let health = ChannelHealth::default();
         assert_eq!(health.describe(), "ok");
         for key in [0, 1] {
@@ -502,11 +502,11 @@ mod tests {
             let of_two_users = failed();
             of_two_users.record_failure(M, Some(0), BOB, failure);
             assert!(!is_ready_for(&of_two_users, "carol"), "{failure:?}");
-            let fine_elsewhere = failed();
-            fine_elsewhere.confirm_failure(M, Some(0), BOB);
-            assert!(is_ready_for(&fine_elsewhere, BOB), "not of that user");
-            fine_elsewhere.confirm_failure(M, None, ADA);
-            assert!(!is_ready_for(&fine_elsewhere, BOB), "{failure:?}");
+            let succeeded_elsewhere = failed();
+            succeeded_elsewhere.confirm_failure(M, Some(0), BOB);
+            assert!(is_ready_for(&succeeded_elsewhere, BOB), "not of that user");
+            succeeded_elsewhere.confirm_failure(M, None, ADA);
+            assert!(!is_ready_for(&succeeded_elsewhere, BOB), "{failure:?}");
         }
     }
 

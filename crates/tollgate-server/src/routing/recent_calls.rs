@@ -36,10 +36,10 @@ impl RecentCalls {
     /// The median duration of the calls that did not fail, in milliseconds. `None` if there are none.
     pub(super) fn p50_ms(&self) -> Option<u32> {
         let calls = self.kept().into_iter();
-        let mut answered: Vec<u32> = calls.filter(|call| call & FAILED == 0).collect();
-        answered.sort_unstable();
-        let middle = answered.len().checked_sub(1)? / 2;
-        answered.get(middle).map(|call| call - 1)
+        let mut succeeded: Vec<u32> = calls.filter(|call| call & FAILED == 0).collect();
+        succeeded.sort_unstable();
+        let middle = succeeded.len().checked_sub(1)? / 2;
+        succeeded.get(middle).map(|call| call - 1)
     }
 
     /// The share of the calls that failed, 0 to 1. `None` if there are none.

@@ -25,7 +25,7 @@ pub async fn run(context: Arc<TaskContext>) {
             continue;
         }
         if let Err(e) = context.store.maintain_partitions(record_ttl, now).await {
-            tracing::warn!(error = %e, "cannot maintain the partitions of tasks yet");
+            tracing::warn!(error = %e, "cannot maintain the partitions of tasks");
         }
         loop {
             match context.store.purge_expired(now - record_ttl, now).await {
@@ -38,7 +38,7 @@ pub async fn run(context: Arc<TaskContext>) {
             }
         }
         if let Err(e) = context.store.purge_deleted_channels(now).await {
-            tracing::warn!(error = %e, "cannot forget deleted channels");
+            tracing::warn!(error = %e, "cannot delete the rows of deleted channels");
         }
     }
 }

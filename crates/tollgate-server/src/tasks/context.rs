@@ -65,12 +65,12 @@ impl TaskContext {
             reloadable.routing.has_capacity_for_task(kind, model)
         };
         if !(has_worker && self.readiness.is_ready() && has_channel()) {
-            self.tell_nodes(NodeMessage::WakeWorkers);
+            self.notify_nodes(NodeMessage::WakeWorkers);
         }
     }
 
     /// Sends a message to the other nodes, if there is a Redis.
-    pub fn tell_nodes(&self, message: NodeMessage) {
+    pub fn notify_nodes(&self, message: NodeMessage) {
         if let Some(messages) = &self.messages {
             messages.send(message);
         }

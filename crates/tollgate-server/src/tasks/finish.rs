@@ -146,7 +146,7 @@ pub(super) async fn write_turn_end(
     if let Err(e) = write(context, leased, channel, job, end).await {
         // The lease expires and the task is claimed again, by this node or another.
         let task_id = &leased.task.id;
-        tracing::error!(task = task_id, error = %e, "cannot write how a turn of a task ended");
+        tracing::error!(task = task_id, error = %e, "cannot write the outcome of a turn of a task");
     }
 }
 

@@ -99,7 +99,7 @@ pub(super) async fn poll_until_done(
     let Some(first_queue) = attempt.permit.open.provider.queue.clone() else {
         tracing::error!(
             task = task.id,
-            "a provider job id on a channel without a queue"
+            "a task has a provider job id, but its channel has no queue"
         );
         return TurnEnd::Postpone(NO_CHANNEL_PAUSE);
     };
@@ -266,7 +266,7 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
             }
         }
         Found::Nothing => Resumed::NeverStarted,
-        Found::CannotTell => Resumed::End(postpone_to_deadline(run)),
+        Found::Unknown => Resumed::End(postpone_to_deadline(run)),
     }
 }
 
@@ -296,7 +296,7 @@ pub(super) async fn find_lost_start(
             kind: UpstreamErrorKind::Unavailable,
             ..error
         }),
-        Found::CannotTell => LostStart::End(postpone_to_deadline(run)),
+        Found::Unknown => LostStart::End(postpone_to_deadline(run)),
     }
 }
 
@@ -305,7 +305,7 @@ fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
     let task = &run.leased.task;
     tracing::warn!(
         task = task.id,
-        "whether the upstream has a task is unknown and cannot be found out: it waits for its deadline"
+        "it cannot be determined whether the upstream accepted a task: the task waits for its deadline"
     );
     TurnEnd::Postpone((task.deadline_at - run.context.clock.now()).max(0))
 }
@@ -323,7 +323,7 @@ async fn find(
         permit.open.provider.queue.as_ref(),
         permit.open.channel.model(&task.model),
     ) else {
-        return Found::CannotTell;
+        return Found::Unknown;
     };
     let mut found_nothing = 0;
     loop {

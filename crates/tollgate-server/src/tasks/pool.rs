@@ -93,7 +93,7 @@ impl Drop for RunningGuard {
         if std::thread::panicking() {
             tracing::error!(
                 task = self.id,
-                "a turn of a task panicked: its lease runs out"
+                "a turn of a task panicked: the task is due again when its lease expires"
             );
             context.metrics.background_failure("task");
         }
@@ -121,7 +121,7 @@ impl WorkerPool {
     pub fn stop_task(&self, task_id: &str) {
         if !self.stop_task_here(task_id) {
             self.context
-                .tell_nodes(NodeMessage::StopTask(task_id.to_owned()));
+                .notify_nodes(NodeMessage::StopTask(task_id.to_owned()));
         }
     }
 
@@ -200,15 +200,15 @@ impl WorkerPool {
         match tokio::time::timeout(RELEASE_TIMEOUT, released).await {
             Ok(Ok(0)) => {}
             Ok(Ok(tasks)) => {
-                self.context.tell_nodes(NodeMessage::WakeWorkers);
-                tracing::info!(tasks, "handed unfinished tasks back");
+                self.context.notify_nodes(NodeMessage::WakeWorkers);
+                tracing::info!(tasks, "returned unfinished tasks to the queue");
             }
             Ok(Err(e)) => {
-                tracing::error!(error = %e, "cannot hand unfinished tasks back; their leases will run out");
+                tracing::error!(error = %e, "cannot return unfinished tasks to the queue: they are due again when their leases expire");
             }
             Err(_) => {
                 tracing::error!(
-                    "the database did not accept unfinished tasks back; their leases will run out"
+                    "timed out returning unfinished tasks to the queue: they are due again when their leases expire"
                 );
             }
         }
@@ -260,7 +260,7 @@ impl WorkerPool {
         }
         if claimed.may_be_more && workload.free() == 0 {
             // Other nodes may have free workers for the tasks.
-            context.tell_nodes(NodeMessage::WakeWorkers);
+            context.notify_nodes(NodeMessage::WakeWorkers);
         }
         match (claimed.may_be_more, claimed.is_held_back) {
             (true, _) if has_capacity => Claimed::MayBeMore,

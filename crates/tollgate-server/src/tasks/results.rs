@@ -275,7 +275,7 @@ impl ResultStorage {
 
     /// Waits until the storage accepts writes. The task's deadline or the stop of its worker ends the wait, because they drop the turn.
     async fn wait_for_storage(&self, error: &std::io::Error, backoff: &mut StorageBackoff) {
-        tracing::error!(task = self.progress.task_id(), %error, "cannot store a result: it waits for the storage");
+        tracing::error!(task = self.progress.task_id(), %error, "cannot store a result: the task waits until the storage is available");
         self.context
             .files
             .wait_until_available(error, backoff)

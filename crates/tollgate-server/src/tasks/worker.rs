@@ -54,7 +54,7 @@ pub async fn run(
         () = std::future::ready(()), if time_left <= 0 => time_out(&run),
         end = turn => end.unwrap_or_else(|_| time_out(&run)),
     };
-    tracing::debug!(task = task_id, "a turn of a task ends");
+    tracing::debug!(task = task_id, "a turn of a task ended");
     let channel = run.channel.get().map(String::as_str);
     finish::write_turn_end(&run.context, &run.leased, channel, &job, end).await;
 }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_receiver_gets_few_posts_until_it_has_answered() {
+    async fn a_receiver_gets_few_posts_until_one_succeeds() {
         let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
         let first: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
         assert_eq!(share(&receivers), 0);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_receiver_that_hangs_is_left_alone_for_a_growing_time() {
+    async fn a_receiver_that_hangs_gets_no_posts_for_a_growing_time() {
         let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
         let hanging: Vec<_> = (0..MAX_UNPROVEN).map(|_| receivers.begin(A)).collect();
         hanging.iter().for_each(|permit| permit.record(None));

@@ -8,7 +8,7 @@ fn temporary_folder() -> PathBuf {
 
 #[test]
 fn only_exact_links_of_this_storage_are_recognized() {
-    let base = "https://gate.example";
+    let base = "https://gateway.example";
     let root = temporary_folder();
     let storage = FileStorage::open(&root, base).unwrap();
     let name = file_name::generate(1_700_000_000, "jpg");
@@ -17,7 +17,7 @@ fn only_exact_links_of_this_storage_are_recognized() {
     for other in [
         format!("{url}?x=1"),
         format!("{url}#x"),
-        format!("https://gate.example.evil/files/{name}"),
+        format!("https://gateway.example.evil/files/{name}"),
         format!("{base}/files/../{name}"),
         format!("{base}/{name}"),
     ] {
@@ -29,7 +29,7 @@ fn only_exact_links_of_this_storage_are_recognized() {
 #[tokio::test]
 async fn a_file_is_visible_only_when_complete() {
     let root = temporary_folder();
-    let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+    let storage = FileStorage::open(&root, "https://gateway.example").unwrap();
     let mut file = storage
         .create(Visibility::Public, 4_000_000_000, "png")
         .await
@@ -71,7 +71,7 @@ async fn a_file_is_visible_only_when_complete() {
 #[tokio::test]
 async fn a_file_without_a_name_lasts_as_long_as_its_copy() {
     let root = temporary_folder();
-    let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+    let storage = FileStorage::open(&root, "https://gateway.example").unwrap();
     let created = storage.create(Visibility::Private, 4_000_000_000, "bin");
     let mut file = created.await.unwrap();
     file.write(b"fetched").await.unwrap();
@@ -86,7 +86,7 @@ async fn a_file_without_a_name_lasts_as_long_as_its_copy() {
 #[tokio::test]
 async fn expired_files_are_deleted_and_no_others() {
     let root = temporary_folder();
-    let storage = FileStorage::open(&root, "https://gate.example").unwrap();
+    let storage = FileStorage::open(&root, "https://gateway.example").unwrap();
     let mut kept = Vec::new();
     for expires_at in [7_300, 7_200, 7_199, 20_000] {
         let mut file = storage

@@ -20,13 +20,13 @@ const MAX_ATTEMPTS: u32 = 4;
 /// Pause before a request is retried; doubled each time, and shortened at random by up to a half.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Longest time until the head of the response to a request without a large body.
-pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time between two chunks of a response.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long the signature of a request is valid.
 pub(super) const SIGNATURE_TTL: Duration = Duration::from_secs(15 * 60);
 /// Largest response that is read into memory: a page of a listing.
-pub(super) const MAX_ANSWER: usize = 4 * 1024 * 1024;
+pub(super) const MAX_RESPONSE_BYTES: usize = 4 * 1024 * 1024;
 /// Files or parts that are uploaded at the same time, which limits the memory for their buffers.
 const MAX_TRANSFERS: usize = 64;
 
@@ -120,7 +120,7 @@ impl S3Client {
             return Ok(response);
         }
         // The body has details of the error; if it cannot be read, the status alone is reported.
-        let text = response.into_body().collect(MAX_ANSWER).await;
+        let text = response.into_body().collect(MAX_RESPONSE_BYTES).await;
         let text = text.unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let text_of = |name| element(&text, name).unwrap_or_default().to_owned();
@@ -139,7 +139,7 @@ impl S3Client {
         request: S3Request,
     ) -> Result<String, S3Error> {
         let body = self.send(operation, request).await?.into_body();
-        let bytes = body.collect(MAX_ANSWER).await;
+        let bytes = body.collect(MAX_RESPONSE_BYTES).await;
         let bytes = bytes.map_err(|source| S3Error::Connection { operation, source })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -167,7 +167,7 @@ impl S3Client {
         };
         let deleted = match attempts {
             Attempts::One(timeout) => sending(timeout).await,
-            Attempts::Retried => with_retry(|| sending(ANSWER_TIMEOUT)).await,
+            Attempts::Retried => with_retry(|| sending(RESPONSE_TIMEOUT)).await,
         };
         match deleted {
             Err(error) if error.is_missing() => Ok(()),
@@ -197,7 +197,7 @@ impl S3Request {
                 HeaderValue::from_static("identity"),
             )]),
             body: body(""),
-            timeout: ANSWER_TIMEOUT,
+            timeout: RESPONSE_TIMEOUT,
         }
     }
 
@@ -250,7 +250,7 @@ pub(super) async fn with_retry<T, F: Future<Output = Result<T, S3Error>>>(
     for attempt in 1..MAX_ATTEMPTS {
         match send().await {
             Err(error) if error.is_transient() => {
-                tracing::warn!(%error, attempt, "a request to the bucket is repeated");
+                tracing::warn!(%error, attempt, "a request to the bucket failed: it is retried");
                 pause_before(attempt).await;
             }
             outcome => return outcome,

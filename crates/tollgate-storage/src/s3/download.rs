@@ -118,10 +118,10 @@ impl ObjectReader {
             self.body = None;
             self.failures += 1;
             if self.failures > MAX_RESUMES {
-                tracing::error!(error = %failure, "an object cannot be read to its end");
+                tracing::error!(error = %failure, "a download of an object failed");
                 return Err(failure.into());
             }
-            tracing::warn!(error = %failure, "the rest of an object is requested again");
+            tracing::warn!(error = %failure, "a download of an object failed: the remaining bytes are requested");
             pause_before(self.failures).await;
         }
         Ok(None)

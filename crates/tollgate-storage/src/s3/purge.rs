@@ -99,8 +99,8 @@ async fn delete_objects(client: &S3Client, keys: &[String]) -> Result<(), S3Erro
             .body(body(text));
         client.send_for_text(OPERATION, request).await
     };
-    let answer = match with_retry(deleting).await {
-        Ok(answer) => answer,
+    let response = match with_retry(deleting).await {
+        Ok(response) => response,
         // The server does not support this operation.
         Err(S3Error::Status { status, .. }) if matches!(status.as_u16(), 400 | 404 | 405 | 501) => {
             for key in keys {
@@ -110,7 +110,7 @@ async fn delete_objects(client: &S3Client, keys: &[String]) -> Result<(), S3Erro
         }
         Err(error) => return Err(error),
     };
-    let failed = DeleteObjectsResponse::parse(&answer).map_or_else(|_| Vec::new(), |r| r.errors);
+    let failed = DeleteObjectsResponse::parse(&response).map_or_else(|_| Vec::new(), |r| r.errors);
     match failed.first() {
         None => Ok(()),
         Some(first) => Err(S3Error::Mismatch {

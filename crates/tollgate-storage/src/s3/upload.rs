@@ -1,5 +1,5 @@
 //! Uploads a file: a small one with one request, a large one in parts. Each request has the MD5 of its bytes, so that the server rejects bytes that
-//! were damaged on the way; a part that fails is retried alone.
+//! were damaged in transit; a part that fails is retried alone.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use rusty_s3::actions::CreateMultipartUpload;
 use tokio::runtime::Handle;
 use tollgate_upstream::egress::{BodyParts, RequestBody, body};
 
-use super::client::{ANSWER_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
+use super::client::{RESPONSE_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
 use super::error::{S3Error, element};
 
 /// Bytes of a part. Files up to this size are uploaded with one request. With 10,000 parts, the maximum of S3, every result fits.
@@ -30,7 +30,7 @@ const PARALLEL_PARTS: usize = 3;
 const HASH_CHUNK: usize = 256 * 1024;
 /// Bytes that a probe uploads.
 const PROBE_BYTES: usize = 1024;
-/// The lowest rate, in bytes a second, that an upload may have; its timeout is [`ANSWER_TIMEOUT`] plus the time at this rate.
+/// The lowest rate, in bytes a second, that an upload may have; its timeout is [`RESPONSE_TIMEOUT`] plus the time at this rate.
 const MIN_RATE: u64 = 256 * 1024;
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 const ENCRYPTION: &str = "x-amz-server-side-encryption";
@@ -101,7 +101,7 @@ async fn put_object(
 }
 
 fn upload_timeout(bytes: u64) -> Duration {
-    ANSWER_TIMEOUT + Duration::from_secs(bytes / MIN_RATE)
+    RESPONSE_TIMEOUT + Duration::from_secs(bytes / MIN_RATE)
 }
 
 /// Checks that the server stored the bytes that were sent. That is possible if the entity tag is their MD5, which it is not for encrypted objects.
@@ -301,7 +301,7 @@ impl Drop for MultipartUpload {
         };
         runtime.spawn(async move {
             if let Err(error) = abort_upload(&client, &key, &id).await {
-                tracing::warn!(%error, "cannot abort an upload in parts: it is aborted a day later");
+                tracing::warn!(%error, "cannot abort a multipart upload: it is aborted a day later");
             }
         });
     }

@@ -25,8 +25,8 @@ use check::{Check, cells_to_text};
 pub(crate) struct AuditProgress(Arc<AtomicI64>);
 
 impl AuditProgress {
-    fn set(&self, done: usize, of: usize) {
-        let percent = (done * 100 / of.max(1)) as i64;
+    fn set(&self, completed: usize, total: usize) {
+        let percent = (completed * 100 / total.max(1)) as i64;
         self.0.store(percent, Ordering::Relaxed);
     }
 
@@ -131,7 +131,7 @@ fn audit_sqlite(
         progress,
     )
     .now_or_never()
-    .unwrap_or_else(|| unreachable!("SQLite answers without waiting"))?;
+    .unwrap_or_else(|| unreachable!("SQLite returns without waiting"))?;
     sqlite::script(connection, "COMMIT")?;
     Ok(found)
 }
@@ -165,8 +165,8 @@ async fn check_all(
     let checks: Vec<&Check> = groups.into_iter().flatten().collect();
     // Each of the steps below takes about as long as a check.
     let steps = checks.len() + 3;
-    for (done, check) in checks.into_iter().enumerate() {
-        progress.set(done, steps);
+    for (completed, check) in checks.into_iter().enumerate() {
+        progress.set(completed, steps);
         for mut row in tx.query(&check.sql, &[]).await? {
             found.push(AuditViolation {
                 check: check.name,

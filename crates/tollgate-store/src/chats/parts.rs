@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_column_has_the_cost_of_the_parts() {
+    fn the_stored_column_has_the_cost_of_the_parts() {
         let part = |units, nanos, units_per_price| ChatPart {
             name: "web_search",
             units,

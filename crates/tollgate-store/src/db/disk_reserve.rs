@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reserve_takes_room_until_it_is_released() {
+    fn the_reserve_occupies_disk_space_until_it_is_released() {
         let name = format!("tollgate-reserve-{}.db", std::process::id());
         let database = std::env::temp_dir().join(name);
         ensure(&database).unwrap();

@@ -258,18 +258,18 @@ impl Transaction<'_> {
             Some(started) => Some(futures_util::poll!(started)),
             None => None,
         };
-        let mut answers = Vec::with_capacity(queued.len());
+        let mut executions = Vec::with_capacity(queued.len());
         for (statement, one) in for_queued.iter().zip(&queued) {
             let args = one.args.iter().map(Parameter);
-            let mut answer = Box::pin(client.execute_raw(statement, args));
-            let early = futures_util::poll!(&mut answer);
-            answers.push((answer, early));
+            let mut execution = Box::pin(client.execute_raw(statement, args));
+            let early = futures_util::poll!(&mut execution);
+            executions.push((execution, early));
         }
         let mut read = Vec::with_capacity(queries.len());
         for (statement, (_, args)) in for_queries.iter().zip(queries) {
-            let mut answer = Box::pin(rows(client, statement, args));
-            let early = futures_util::poll!(&mut answer);
-            read.push((answer, early));
+            let mut reading = Box::pin(rows(client, statement, args));
+            let early = futures_util::poll!(&mut reading);
+            read.push((reading, early));
         }
         if let Some(started) = started {
             finish(started, started_early.unwrap_or(Poll::Pending))
@@ -277,16 +277,16 @@ impl Transaction<'_> {
                 .map_err(db_error)?;
         }
         let mut counts = Vec::with_capacity(queued.len());
-        for ((answer, early), one) in answers.into_iter().zip(&queued) {
-            let changed = finish(answer, early).await.map_err(db_error)?;
+        for ((execution, early), one) in executions.into_iter().zip(&queued) {
+            let changed = finish(execution, early).await.map_err(db_error)?;
             if let Some(expected) = one.expected {
                 super::sql::expect_changed(expected, changed, one.sql)?;
             }
             counts.push(changed);
         }
         let mut found = Vec::with_capacity(queries.len());
-        for (answer, early) in read {
-            found.push(finish(answer, early).await?);
+        for (reading, early) in read {
+            found.push(finish(reading, early).await?);
         }
         Ok((counts, found))
     }

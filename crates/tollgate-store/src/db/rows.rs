@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_become_one_statement() {
+    fn rows_are_merged_into_one_statement() {
         let mut all: Vec<Queued> = Vec::new();
         for number in 0..3 {
             all.push(queued(&INSERT, number, None));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn many_rows_are_a_few_statements_in_their_order() {
+    fn many_rows_are_merged_into_few_statements_in_order() {
         let all = (0..127).map(|number| queued(&INSERT, number, None));
         let merged = merge(all.collect());
         let counts: Vec<usize> = merged.iter().map(|one| one.args.len() / 2).collect();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn no_statement_is_overtaken_by_another() {
+    fn merging_keeps_the_order_of_statements() {
         let other = Queued {
             sql: &OTHER,
             rows: None,

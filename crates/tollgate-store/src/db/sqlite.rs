@@ -349,14 +349,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_and_a_database_that_is_away_are_different_errors() {
+    fn a_full_disk_has_its_own_error() {
         let conn = Connection::open_in_memory().unwrap();
         script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
         let written = script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");
         assert!(matches!(written, Err(DbError::DiskFull(_))), "{written:?}");
     }
     #[test]
-    fn the_log_and_its_index_outlive_the_last_connection() {
+    fn the_wal_files_remain_after_the_last_connection() {
         let folder = std::env::temp_dir().join(format!("tollgate-wal-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.db");

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_begin_at_midnight_of_utc_weeks_on_monday() {
+    fn periods_begin_at_midnight_utc_and_weeks_on_monday() {
         for (period, time, start, end) in [
             (
                 BudgetPeriod::Day,
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_period_begins_with_nothing_spent_and_takes_nothing_of_an_old_one() {
+    fn a_new_period_begins_at_zero_and_excludes_spending_of_an_old_one() {
         let nanos = Amount::from_nanos;
         let today = at("2026-11-23T00:00:00Z");
         let mut budget = LoadedBudget::new(

@@ -33,7 +33,7 @@ pub(super) fn may_contain(filter: &str, id: &str) -> bool {
     !cells.is_empty() && positions(id, cells.len() * BITS).all(is_set)
 }
 
-/// The length of the filter over a whole block whose rows all have ids.
+/// The length of the filter over a complete block whose rows all have ids.
 pub(super) const FULL_LENGTH: usize = super::BLOCK_ROWS * CHARACTERS_PER_ID;
 
 /// The positions of an id's bits in a filter of [`FULL_LENGTH`]: the characters, from 0, and in each the bit, whose value is that of the character
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_added_is_found_and_little_else() {
+    fn added_ids_are_found_with_few_false_positives() {
         let ids: Vec<_> = (0..1024).map(|n| format!("req_{n}")).collect();
         let filter = write(ids.iter().map(String::as_str));
         assert_eq!(filter.len(), FULL_LENGTH);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_over_nothing_contains_nothing() {
+    fn a_filter_of_no_ids_contains_nothing() {
         assert_eq!(write(std::iter::empty()), "");
         assert!(!may_contain("", "req_1"));
     }

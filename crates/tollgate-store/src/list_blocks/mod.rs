@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_id_is_behind_an_id_and_before_all_others() {
+    fn id_after_is_the_smallest_later_id() {
         for later in ["chat_a0", "chat_a-", "chat_a ", "chat_b", "chat_b0"] {
             assert!(id_after("chat_a").as_str() < later);
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn values_with_a_kind_are_all_that_have_its_bit() {
+    fn postgres_kinds_lists_all_values_with_a_common_bit() {
         assert_eq!(
             List::Tasks.postgres_kinds(4 | 8),
             "{4,5,6,7,8,9,10,11,12,13,14,15}"
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_that_nobody_knows_share_a_bit() {
+    fn unknown_kinds_share_a_bit() {
         assert_eq!(List::Chats.kind_bit("messages"), 2);
         assert_eq!(List::Tasks.kind_bit("speech"), 4);
         assert_eq!(List::Tasks.kind_bit("a"), List::Tasks.kind_bit("b"));

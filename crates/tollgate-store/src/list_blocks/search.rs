@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_array_of_postgres_has_its_values_in_quotes() {
+    fn values_of_postgres_arrays_are_quoted() {
         let values = ["a", "NULL", "", r#"b"c\d"#, "{e,f}"].map(str::to_owned);
         let array = postgres_array(Some(&values.to_vec()));
         assert_eq!(
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_follow_each_other_are_one_run() {
+    fn consecutive_numbers_become_one_range() {
         assert_eq!(
             contiguous([1, 2, 3, 5, 8, 9].into_iter()),
             [[1, 3], [5, 5], [8, 9]]

@@ -91,8 +91,8 @@ impl Store {
                 run_round(&mut connection, retention, now).await
             })
         });
-        let done = round.await;
-        done.map_err(|e| StoreError::Broken(format!("a round of partitions ended: {e}")))?
+        let result = round.await;
+        result.map_err(|e| StoreError::Broken(format!("a round of partitions ended: {e}")))?
     }
 
     /// The first id from which ended tasks are not deleted row by row: tasks that ended until `ended_until` are deleted that way, unless their
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn partitions_are_whole_days() {
+    fn the_length_of_partitions_depends_on_the_retention() {
         for (retention, days) in [
             (0, 1),
             (HOUR, 1),

@@ -140,7 +140,7 @@ impl Replica {
         rows.inspect_err(|e| {
             // Until the next comparison, other reads need not wait for the replica.
             self.lock().lose();
-            tracing::warn!(error = %e, "the replica does not answer; the primary is read");
+            tracing::warn!(error = %e, "the replica does not respond; the primary is read");
         })
         .ok()
     }
@@ -148,9 +148,9 @@ impl Replica {
     /// The first row of a query, within a second.
     async fn one(&self, sql: &Sql) -> Result<Row, String> {
         let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, &[])).await;
-        let rows = rows.map_err(|_| "it does not answer within 1 s".to_owned())?;
+        let rows = rows.map_err(|_| "it does not respond within 1 s".to_owned())?;
         let first = rows.map_err(|e| e.to_string())?.into_iter().next();
-        first.ok_or_else(|| "it answers without a row".to_owned())
+        first.ok_or_else(|| "it returns no row".to_owned())
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_fresh_while_it_has_reached_a_recent_position() {
+    fn a_replica_is_fresh_while_it_has_reached_a_recent_position() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
         let mut state = State::default();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_that_are_never_reached_are_forgotten() {
+    fn the_number_of_unreached_positions_is_limited() {
         let start = Instant::now();
         let mut state = State::default();
         for n in 0..100 {

@@ -91,7 +91,7 @@ impl Store {
         let of_primary = async |sql: &Sql| {
             let rows = self.query(sql, &[]).await.map_err(|e| e.to_string())?;
             let first = rows.into_iter().next();
-            first.ok_or_else(|| "the primary answers without a row".to_owned())
+            first.ok_or_else(|| "the primary returns no row".to_owned())
         };
         let in_row = |e: DbError| e.to_string();
         let position = of_primary(&POSITION).await?;

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_are_texts() {
+    fn positions_are_written_and_parsed_as_text() {
         let row = |seq| TailRow {
             source: "a1".to_owned(),
             seq,

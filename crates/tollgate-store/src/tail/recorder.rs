@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_read_before_somebody_watched_does_not_end_it() {
+    fn an_earlier_end_does_not_shorten_a_watch() {
         let recorder = TailRecorder::default();
         let is_watched = || recorder.is_watched.load(Ordering::Relaxed);
         recorder.watch_until(100, 10);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_events_than_allowed_are_recorded() {
+    fn recorded_events_are_limited() {
         let recorder = TailRecorder::default();
         assert_eq!(recorder.take(400), 400);
         let rest = recorder.take(400);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shard_has_one_owner_and_only_those_of_a_lost_node_change_hands() {
+    fn every_shard_has_one_owner_and_only_those_of_a_lost_node_change_owner() {
         let nodes = ["node_a", "node_b", "node_c", "node_d"];
         let sets = of_all(&nodes);
         assert_eq!(sets.iter().fold(0, |all, set| all | set), u64::MAX);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_takes_no_part_owns_nothing() {
+    fn a_node_outside_the_list_owns_no_shards() {
         let shards = Shards::of_node("node_x", ["node_a"]);
         assert_eq!(shards.bits(), 0);
         // Its submissions are distributed over the shards of the others.

@@ -147,7 +147,7 @@ fn after_hour(from: Millis) -> Millis {
 
 /// The beginning of the first and the end of the last day whose sums are read instead of those of their hours: days with all hours in that time.
 /// Empty (`to` twice) if sums are grouped by hour.
-fn whole_days([from, to]: [Millis; 2], period: Option<Millis>) -> [Millis; 2] {
+fn complete_days([from, to]: [Millis; 2], period: Option<Millis>) -> [Millis; 2] {
     let first = (after_hour(from).div_euclid(DAY) + 1).saturating_mul(DAY);
     // The last hour of the last day begins before `to`.
     let last = to.saturating_sub(1 + 23 * HOUR).div_euclid(DAY);
@@ -289,7 +289,7 @@ impl Store {
         ];
         let [models, users, keys, channels] = lists.map(|list| list_arg(list.as_ref()));
         let [model, user, key, channel] = &after.names;
-        let [days_from, days_to] = whole_days([from, to], query.period);
+        let [days_from, days_to] = complete_days([from, to], query.period);
         let args = args![
             query.period.unwrap_or(0),
             query.by_model,

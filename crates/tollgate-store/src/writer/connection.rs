@@ -66,7 +66,7 @@ impl WriterConnection {
                     tokio::time::timeout(TRANSACTION_TIMEOUT, work)
                         .await
                         .unwrap_or_else(|_| {
-                            Err(DbError::Unavailable("no answer within 5 s".to_owned()))
+                            Err(DbError::Unavailable("no response within 5 s".to_owned()))
                         })
                 }
             }

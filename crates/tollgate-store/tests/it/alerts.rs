@@ -14,10 +14,10 @@ use crate::fixtures::{
 };
 
 on_both!(
-    balances_debts_and_budgets_fire_once_per_crossing,
-    queue_circuits_audits_and_webhooks_fire_once,
-    nodes_that_check_at_once_fire_once,
-    messages_are_retried_until_they_are_delivered_or_given_up,
+    balance_debt_and_budget_alerts_fire_once_per_crossing,
+    queue_circuit_audit_and_webhook_alerts_fire_once,
+    concurrent_checks_on_several_nodes_fire_an_alert_once,
+    messages_are_retried_until_they_are_delivered_or_abandoned,
     a_disabled_alert_does_not_fire,
 );
 
@@ -47,7 +47,7 @@ async fn claim(store: &Store, now: Millis) -> Vec<serde_json::Value> {
     bodies.collect()
 }
 
-async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
+async fn balance_debt_and_budget_alerts_fire_once_per_crossing(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     // The alert never fires for a user who never had a balance, or for an unlimited user.
@@ -103,7 +103,7 @@ async fn balances_debts_and_budgets_fire_once_per_crossing(db: &Db) {
     assert_eq!(check(&store, &half, tomorrow).await, 1);
 }
 
-async fn queue_circuits_audits_and_webhooks_fire_once(db: &Db) {
+async fn queue_circuit_audit_and_webhook_alerts_fire_once(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
     let queue = create(&store, AlertKind::QueueAge, Some("60")).await;
@@ -200,7 +200,7 @@ async fn queue_circuits_audits_and_webhooks_fire_once(db: &Db) {
     assert_eq!(check(&store, &webhooks, NOW + 2 * HOUR).await, 0);
 }
 
-async fn nodes_that_check_at_once_fire_once(db: &Db) {
+async fn concurrent_checks_on_several_nodes_fire_an_alert_once(db: &Db) {
     let (store, other) = (node(db).await, db.open().await);
     let ann = account(&store, "ann", "1").await;
     settle(&store, &chat(&ann, "1", "1"), false, tokens(600_000, 0)).await;
@@ -218,7 +218,7 @@ async fn nodes_that_check_at_once_fire_once(db: &Db) {
     assert_eq!(claimed.await.into_iter().sum::<usize>(), 1);
 }
 
-async fn messages_are_retried_until_they_are_delivered_or_given_up(db: &Db) {
+async fn messages_are_retried_until_they_are_delivered_or_abandoned(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     let low = create(&store, AlertKind::LowBalance, Some("2")).await;

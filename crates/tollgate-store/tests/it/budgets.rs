@@ -15,14 +15,14 @@ use crate::fixtures::{
 };
 
 on_both!(
-    a_hard_budget_rejects_what_it_does_not_cover,
-    a_soft_budget_counts_and_rejects_nothing,
-    what_is_held_at_midnight_counts_on_the_day_it_is_settled,
-    what_was_spent_before_a_budget_was_created_counts,
-    refunds_are_given_back_to_the_budget,
+    a_hard_budget_rejects_holds_beyond_it,
+    a_soft_budget_counts_spending_and_rejects_nothing,
+    a_hold_counts_on_the_day_it_is_settled,
+    spending_before_a_budget_was_created_counts,
+    refunds_reduce_the_spending_of_the_budget,
     concurrent_holds_on_two_nodes_never_exceed_a_budget,
     budgets_and_reservations_in_memory_never_exceed_a_budget,
-    a_budget_that_is_deleted_limits_nothing,
+    a_deleted_budget_limits_nothing,
     a_budget_needs_an_owner_that_exists,
     a_changed_sum_is_a_violation,
 );
@@ -78,7 +78,7 @@ fn exceeded(owner: BudgetOwner, of: &str, available: &str) -> Rejection {
     })
 }
 
-async fn a_hard_budget_rejects_what_it_does_not_cover(db: &Db) {
+async fn a_hard_budget_rejects_holds_beyond_it(db: &Db) {
     let store = node(db).await;
     for (name, owner) in [("ann", BudgetOwner::User), ("bob", BudgetOwner::Key)] {
         let ann = unlimited_account(&store, name, None).await;
@@ -123,7 +123,7 @@ async fn a_hard_budget_rejects_what_it_does_not_cover(db: &Db) {
     }
 }
 
-async fn a_soft_budget_counts_and_rejects_nothing(db: &Db) {
+async fn a_soft_budget_counts_spending_and_rejects_nothing(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
     let new = new_budget(&ann, BudgetOwner::User, "1", false);
@@ -135,7 +135,7 @@ async fn a_soft_budget_counts_and_rejects_nothing(db: &Db) {
     assert_eq!(sums(&store, &id).await, ["2", "3"]);
 }
 
-async fn what_is_held_at_midnight_counts_on_the_day_it_is_settled(db: &Db) {
+async fn a_hold_counts_on_the_day_it_is_settled(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
     let late = midnight() + DAY - 1_000;
@@ -190,7 +190,7 @@ async fn what_is_held_at_midnight_counts_on_the_day_it_is_settled(db: &Db) {
     );
 }
 
-async fn what_was_spent_before_a_budget_was_created_counts(db: &Db) {
+async fn spending_before_a_budget_was_created_counts(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
     let other = with_key(&store, "ann", None).await;
@@ -244,7 +244,7 @@ async fn what_was_spent_before_a_budget_was_created_counts(db: &Db) {
     assert_eq!(exceeded.available, amount("0.09"));
 }
 
-async fn refunds_are_given_back_to_the_budget(db: &Db) {
+async fn refunds_reduce_the_spending_of_the_budget(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "9").await;
     let new = new_budget(&ann, BudgetOwner::Key, "1", true);
@@ -318,7 +318,7 @@ async fn budgets_and_reservations_in_memory_never_exceed_a_budget(db: &Db) {
     assert_eq!(sums(&store, &id).await, ["1.37", "0"]);
 }
 
-async fn a_budget_that_is_deleted_limits_nothing(db: &Db) {
+async fn a_deleted_budget_limits_nothing(db: &Db) {
     let store = node(db).await;
     let ann = unlimited_account(&store, "ann", None).await;
     let first = new_budget(&ann, BudgetOwner::Key, "0", true);

@@ -72,8 +72,8 @@ impl Db {
     pub(crate) async fn batch(&self, statements: &str) {
         match &self.location {
             DatabaseLocation::Sqlite(path) => {
-                let done = connect(path).execute_batch(statements);
-                done.unwrap_or_else(|e| panic!("{statements}: {e}"));
+                let result = connect(path).execute_batch(statements);
+                result.unwrap_or_else(|e| panic!("{statements}: {e}"));
             }
             DatabaseLocation::Postgres(url) => drop(self.postgres(url, statements).await),
         }
@@ -142,8 +142,8 @@ async fn connect_postgres(url: &str) -> Client {
 }
 
 async fn query(client: &Client, sql: &str) -> Vec<Vec<Option<String>>> {
-    let answer = client.simple_query(sql).await;
-    let messages = answer.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    let result = client.simple_query(sql).await;
+    let messages = result.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
     let rows = messages.into_iter().filter_map(|message| match message {
         SimpleQueryMessage::Row(row) => Some(row),
         _ => None,

@@ -13,11 +13,11 @@ use crate::fixtures::{
 use crate::old_schemas::undo_migrations;
 
 on_both!(
-    a_debt_is_paid_before_anything_is_spent,
-    a_debt_in_memory_and_on_disk_is_the_same,
-    chats_side_by_side_owe_what_they_cost,
-    a_task_in_progress_is_settled_beside_a_debt,
-    a_debt_is_in_the_entries_the_totals_and_the_books,
+    credits_pay_the_debt_before_they_can_be_spent,
+    reserved_and_stored_holds_create_the_same_debt,
+    concurrent_chats_owe_their_cost,
+    a_task_in_progress_is_settled_while_the_user_has_a_debt,
+    a_debt_is_in_the_entries_the_totals_and_the_chat_books,
     a_changed_debt_is_a_violation,
     a_database_without_debts_is_migrated,
 );
@@ -36,7 +36,7 @@ async fn credit(store: &Store, by: &str) -> Result<User, StoreError> {
     store.credit_user("ann", amount(by), None, NOW).await
 }
 
-async fn a_debt_is_paid_before_anything_is_spent(db: &Db) {
+async fn credits_pay_the_debt_before_they_can_be_spent(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     let new = chat(&ann, "1", "1");
@@ -62,7 +62,7 @@ async fn a_debt_is_paid_before_anything_is_spent(db: &Db) {
     assert_clean(&store).await;
 }
 
-async fn a_debt_in_memory_and_on_disk_is_the_same(db: &Db) {
+async fn reserved_and_stored_holds_create_the_same_debt(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     let small = with_key(&store, "ann", Some("0.5")).await;
@@ -92,7 +92,7 @@ async fn a_debt_in_memory_and_on_disk_is_the_same(db: &Db) {
     assert_clean(&store).await;
 }
 
-async fn chats_side_by_side_owe_what_they_cost(db: &Db) {
+async fn concurrent_chats_owe_their_cost(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     let mut held = Vec::new();
@@ -121,7 +121,7 @@ async fn chats_side_by_side_owe_what_they_cost(db: &Db) {
     assert_clean(&store).await;
 }
 
-async fn a_task_in_progress_is_settled_beside_a_debt(db: &Db) {
+async fn a_task_in_progress_is_settled_while_the_user_has_a_debt(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1").await;
     drop(store.submit_task(task(&ann, 1, "0.6")).await.unwrap());
@@ -159,7 +159,7 @@ async fn fill(store: &Store) {
     }
 }
 
-async fn a_debt_is_in_the_entries_the_totals_and_the_books(db: &Db) {
+async fn a_debt_is_in_the_entries_the_totals_and_the_chat_books(db: &Db) {
     let store = node(db).await;
     fill(&store).await;
     assert_clean(&store).await;

@@ -27,11 +27,11 @@ macro_rules! on_postgres_only {
 
 on_postgres_only!(
     a_busy_key_is_served_from_a_grant,
-    a_cost_beyond_the_hold_takes_what_the_grant_has_free,
-    a_request_gets_what_other_nodes_have_granted_themselves,
+    a_cost_beyond_the_hold_is_covered_by_the_free_part_of_the_grant,
+    a_request_can_use_the_amounts_in_grants_of_other_nodes,
     a_quota_limits_grants,
     grants_of_a_dead_node_are_released,
-    a_node_that_slept_uses_none_of_its_grants,
+    a_suspended_node_uses_none_of_its_grants,
     an_idle_grant_is_closed,
 );
 
@@ -42,10 +42,10 @@ mod nodes_with_grants_never_overdraw {
     }
 }
 
-mod a_grant_survives_lost_commits {
+mod a_grant_is_consistent_after_lost_commits {
     #[test]
     fn postgres() {
-        crate::lost_commits::run_with_proxy(super::a_grant_survives_lost_commits);
+        crate::lost_commits::run_with_proxy(super::a_grant_is_consistent_after_lost_commits);
     }
 }
 
@@ -150,7 +150,7 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     assert_eq!(held_in_rows(db).await, Amount::ZERO);
 }
 
-async fn a_cost_beyond_the_hold_takes_what_the_grant_has_free(db: &Db) {
+async fn a_cost_beyond_the_hold_is_covered_by_the_free_part_of_the_grant(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
     let (new, hold) = reserve_from_grant(&store, &ann).await;
@@ -185,7 +185,7 @@ fn keep_grants(store: &Store) -> Arc<AtomicBool> {
     is_running
 }
 
-async fn a_request_gets_what_other_nodes_have_granted_themselves(db: &Db) {
+async fn a_request_can_use_the_amounts_in_grants_of_other_nodes(db: &Db) {
     let (one, two) = (node(db, NODE).await, node(db, "node_2").await);
     let ann = account(&one, "ann", "1").await;
     for store in [&one, &two] {
@@ -260,7 +260,7 @@ async fn grants_of_a_dead_node_are_released(db: &Db) {
     assert_clean(&other).await;
 }
 
-async fn a_node_that_slept_uses_none_of_its_grants(db: &Db) {
+async fn a_suspended_node_uses_none_of_its_grants(db: &Db) {
     let store = node(db, NODE).await;
     let ann = account(&store, "ann", "9").await;
     let (_, hold) = reserve_from_grant(&store, &ann).await;
@@ -303,7 +303,7 @@ async fn an_idle_grant_is_closed(db: &Db) {
     assert_eq!(held_in_rows(db).await, Amount::ZERO);
 }
 
-async fn a_grant_survives_lost_commits(db: &Db, proxy: &Proxy, store: &Store) {
+async fn a_grant_is_consistent_after_lost_commits(db: &Db, proxy: &Proxy, store: &Store) {
     store.heartbeat(NODE, NOW + LEASE).await.unwrap();
     allow(store, NODE);
     let ann = account(store, "ann", "50").await;

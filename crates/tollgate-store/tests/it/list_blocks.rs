@@ -10,8 +10,8 @@ use crate::databases::{Db, on_both};
 use crate::fixtures::{account, chat, chat_end, submit, task_at, tokens};
 
 on_both!(
-    lists_with_filters_find_what_reading_all_rows_finds,
-    a_row_that_comes_late_is_found,
+    filtered_lists_equal_a_scan_of_all_rows,
+    a_row_inserted_after_its_block_was_built_is_found,
 );
 
 /// The time of the first row: long before the test runs.
@@ -449,7 +449,7 @@ fn newest_first(numbers: &mut Numbers, is_chat: bool) -> Vec<Listed> {
     rows
 }
 
-async fn lists_with_filters_find_what_reading_all_rows_finds(db: &Db) {
+async fn filtered_lists_equal_a_scan_of_all_rows(db: &Db) {
     let store = db.open().await;
     let mut numbers = Numbers(7);
     let chats = newest_first(&mut numbers, true);
@@ -478,7 +478,7 @@ async fn lists_with_filters_find_what_reading_all_rows_finds(db: &Db) {
         .await;
 }
 
-async fn a_row_that_comes_late_is_found(db: &Db) {
+async fn a_row_inserted_after_its_block_was_built_is_found(db: &Db) {
     let store = db.open().await;
     let mut numbers = Numbers(8);
     let chats: Vec<_> = (0..ROWS)

@@ -8,8 +8,8 @@ use crate::fixtures::NOW;
 use futures_util::future::join_all;
 
 on_both!(
-    live_nodes_are_listed_with_what_they_say_of_themselves,
-    one_node_leads_until_it_ends_or_its_lease_does,
+    live_nodes_are_listed_with_their_records,
+    one_node_leads_until_it_ends_or_its_lease_expires,
 );
 
 fn record(id: &str) -> NodeRecord {
@@ -28,7 +28,7 @@ fn record(id: &str) -> NodeRecord {
     }
 }
 
-async fn live_nodes_are_listed_with_what_they_say_of_themselves(db: &Db) {
+async fn live_nodes_are_listed_with_their_records(db: &Db) {
     let store = db.open().await;
     let (a, b) = (record("node_a"), record("node_b"));
     for node in [&a, &b] {
@@ -46,7 +46,7 @@ async fn live_nodes_are_listed_with_what_they_say_of_themselves(db: &Db) {
     assert_eq!(store.live_nodes(NOW + 2 * SECOND).await.unwrap(), []);
 }
 
-async fn one_node_leads_until_it_ends_or_its_lease_does(db: &Db) {
+async fn one_node_leads_until_it_ends_or_its_lease_expires(db: &Db) {
     let (store, other) = (db.open().await, db.open().await);
     let lease = 2 * SECOND;
     let lead = async |node: String, now| {

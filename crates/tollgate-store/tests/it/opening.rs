@@ -9,7 +9,7 @@ use crate::databases::{Db, Folder, on_both, runtime};
 use crate::fixtures::{NOW, account, all, amount, assert_clean, submit, task, user_sums};
 
 on_both!(
-    empty: data_survives_a_reopen,
+    empty: data_is_kept_after_reopening,
     a_newer_schema_version_is_rejected,
     a_newer_schema_that_allows_this_version_is_used,
     concurrent_starts_migrate_once,
@@ -25,7 +25,7 @@ async fn rejection(location: &DatabaseLocation) -> String {
     }
 }
 
-async fn data_survives_a_reopen(db: &Db) {
+async fn data_is_kept_after_reopening(db: &Db) {
     let store = db.open().await;
     assert_clean(&store).await;
     let ann = account(&store, "ann", "1").await;

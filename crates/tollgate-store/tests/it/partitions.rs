@@ -64,7 +64,7 @@ async fn rows(db: &Db, ids: &[&String]) -> [i64; 2] {
 }
 
 #[test]
-fn work_goes_on_while_the_tables_become_partitioned() {
+fn tasks_are_processed_while_the_tables_are_partitioned() {
     on_postgres(async |db| {
         let [a, b] = [db.open().await, db.open().await];
         db.raw("GRANT SELECT ON tasks TO PUBLIC").await;
@@ -152,7 +152,7 @@ fn partitions_of_old_tasks_are_dropped() {
 }
 
 #[test]
-fn a_partition_with_a_young_task_is_kept() {
+fn a_partition_with_a_recent_task_is_kept() {
     on_postgres(async |db| {
         let store = db.open().await;
         let ann = account(&store, "ann", "100").await;
@@ -182,7 +182,7 @@ fn a_partition_with_a_young_task_is_kept() {
 }
 
 #[test]
-fn tasks_without_a_partition_are_moved_to_theirs() {
+fn tasks_in_the_default_partition_are_moved_to_a_new_partition() {
     on_postgres(async |db| {
         let store = db.open().await;
         let ann = account(&store, "ann", "100").await;
@@ -206,7 +206,7 @@ fn tasks_without_a_partition_are_moved_to_theirs() {
 }
 
 #[test]
-fn a_conversion_that_took_too_long_begins_again() {
+fn a_conversion_past_its_first_partition_is_restarted() {
     on_postgres(async |db| {
         let store = db.open().await;
         let ann = account(&store, "ann", "100").await;
@@ -229,7 +229,7 @@ fn a_conversion_that_took_too_long_begins_again() {
 
 /// The maintenance of partitions fails instead of waiting for a long read, such as a backup.
 #[test]
-fn a_long_read_is_not_waited_for() {
+fn maintenance_fails_instead_of_waiting_for_a_long_read() {
     on_postgres(async |db| {
         let store = db.open().await;
         let tollgate_store::DatabaseLocation::Postgres(url) = &db.location else {

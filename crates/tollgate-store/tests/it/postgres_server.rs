@@ -81,7 +81,7 @@ impl Server {
         replica
     }
 
-    /// Returns when the server answers queries: during its recovery it accepts connections before that.
+    /// Returns when the server responds to queries: during its recovery it accepts connections before that.
     pub(crate) fn wait_until_ready(&self) {
         let started = Instant::now();
         let port = self.port.to_string();

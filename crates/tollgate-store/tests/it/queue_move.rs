@@ -10,7 +10,7 @@ use crate::fixtures::{
 };
 use crate::old_schemas::undo_migrations;
 
-on_both!(unfinished_tasks_of_the_schema_before_go_on);
+on_both!(unfinished_tasks_of_the_previous_schema_are_continued);
 
 /// The time of the move in a test.
 const LATER: i64 = NOW + 1_000;
@@ -49,7 +49,7 @@ async fn open_beside_old_node(db: &Db) -> Store {
     store
 }
 
-async fn unfinished_tasks_of_the_schema_before_go_on(db: &Db) {
+async fn unfinished_tasks_of_the_previous_schema_are_continued(db: &Db) {
     let store = db.open().await;
     let ann = account(&store, "ann", "10").await;
     let mut ids = Vec::new();
@@ -102,7 +102,7 @@ async fn unfinished_tasks_of_the_schema_before_go_on(db: &Db) {
 }
 
 #[test]
-fn it_moves_once_no_older_node_is_alive() {
+fn the_queue_is_moved_once_no_older_node_is_alive() {
     on_postgres(async |db| {
         let [a, b] = [open_beside_old_node(db).await, db.open().await];
         let ann = account(&a, "ann", "10").await;
@@ -143,7 +143,7 @@ fn it_moves_once_no_older_node_is_alive() {
 
 /// While one node moves the queue, no submission, claim, renewal or end of another node is lost or applied twice.
 #[test]
-fn work_goes_on_while_it_moves() {
+fn tasks_are_processed_while_the_queue_is_moved() {
     on_postgres(async |db| {
         let [a, b] = [open_beside_old_node(db).await, db.open().await];
         end_old_node(db).await;

@@ -83,7 +83,7 @@ impl Pair {
 }
 
 #[test]
-fn what_has_ended_is_read_from_the_replica() {
+fn ended_tasks_are_read_from_the_replica() {
     let Some(primary) = Server::new() else {
         return eprintln!("SKIPPED: PostgreSQL is not installed");
     };
@@ -172,7 +172,7 @@ fn the_primary_is_read_while_the_replica_is_lost_or_behind() {
 }
 
 #[test]
-fn another_server_is_not_taken_for_a_replica() {
+fn a_server_that_is_no_replica_of_the_primary_is_rejected() {
     let Some(primary) = Server::new() else {
         return eprintln!("SKIPPED: PostgreSQL is not installed");
     };

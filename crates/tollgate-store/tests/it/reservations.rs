@@ -15,7 +15,7 @@ use crate::fixtures::{
 on_both!(
     a_reserved_chat_is_one_entry_at_its_end,
     reservations_and_holds_together_never_exceed_the_quota,
-    a_chat_that_can_be_paid_is_never_rejected,
+    a_chat_within_the_balance_is_never_rejected,
     concurrent_operations_of_every_kind_never_overdraw,
 );
 
@@ -98,7 +98,7 @@ async fn reservations_and_holds_together_never_exceed_the_quota(db: &Db) {
 }
 
 /// As many concurrent callers as the balance covers, each of which holds one chat at a time.
-async fn a_chat_that_can_be_paid_is_never_rejected(db: &Db) {
+async fn a_chat_within_the_balance_is_never_rejected(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "0.08").await;
     let callers = (0..8).map(|i| {

@@ -22,7 +22,7 @@ on_both!(
     a_purge_deletes_at_most_500_old_tasks_at_a_time,
     more_chats_of_one_millisecond_than_a_page_are_purged,
     an_abandoned_hold_is_released,
-    only_dead_nodes_lose_their_holds,
+    only_holds_of_dead_nodes_are_released,
     a_deleted_channel_is_kept_while_a_job_is_open_on_it,
 );
 
@@ -168,7 +168,7 @@ async fn an_abandoned_hold_is_released(db: &Db) {
     assert_eq!(db.number(lost).await, 20);
 }
 
-async fn only_dead_nodes_lose_their_holds(db: &Db) {
+async fn only_holds_of_dead_nodes_are_released(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
     let new = chat(&ann, "1", "1");

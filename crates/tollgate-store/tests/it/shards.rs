@@ -11,8 +11,8 @@ use crate::fixtures::{
 
 on_both!(
     nodes_claim_their_own_shards_first_and_those_of_a_dead_node_later,
-    a_node_that_owns_nothing_leaves_its_tasks_to_others,
-    the_next_due_time_is_that_of_what_the_node_may_claim,
+    tasks_of_a_node_without_shards_are_claimed_by_others,
+    the_next_due_time_counts_only_tasks_that_the_node_may_claim,
 );
 
 /// Opens two nodes that share the shards of the queue.
@@ -64,7 +64,7 @@ async fn nodes_claim_their_own_shards_first_and_those_of_a_dead_node_later(db: &
     assert_eq!(claimed(&a, NOW).await, left);
 }
 
-async fn a_node_that_owns_nothing_leaves_its_tasks_to_others(db: &Db) {
+async fn tasks_of_a_node_without_shards_are_claimed_by_others(db: &Db) {
     let [a, b] = two_nodes(db).await;
     a.set_own_shards(Shards::of_node("node_a", ["node_b"]));
     b.set_own_shards(Shards::of_node("node_b", ["node_b"]));
@@ -74,7 +74,7 @@ async fn a_node_that_owns_nothing_leaves_its_tasks_to_others(db: &Db) {
     assert_eq!(claim_one(&b, NOW).await.task.id, id);
 }
 
-async fn the_next_due_time_is_that_of_what_the_node_may_claim(db: &Db) {
+async fn the_next_due_time_counts_only_tasks_that_the_node_may_claim(db: &Db) {
     let [a, b] = two_nodes(db).await;
     let ann = unlimited_account(&a, "ann", None).await;
     assert_eq!(a.next_task_due_at().await, Ok(None));

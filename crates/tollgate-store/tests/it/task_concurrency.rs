@@ -12,16 +12,16 @@ use crate::fixtures::{
 };
 
 on_both!(
-    concurrent_repeats_make_one_task,
+    concurrent_repeats_create_one_task,
     two_owners_never_claim_the_same_task,
-    racing_cancel_and_finish_end_the_task_once,
-    a_racing_cancellation_knows_the_provider_job_id_or_the_worker_fails,
+    concurrent_cancel_and_finish_end_the_task_once,
+    a_concurrent_cancellation_gets_the_provider_job_id_or_the_worker_fails,
     thousands_are_claimed_with_their_provider_job_ids,
     five_hundred_leases_are_renewed_in_one_commit,
-    a_worker_that_hands_back_also_gives_up_tasks_whose_lease_has_ended,
+    releasing_leases_includes_those_that_have_expired,
 );
 
-async fn concurrent_repeats_make_one_task(db: &Db) {
+async fn concurrent_repeats_create_one_task(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = account(&nodes[0], "ann", "1").await;
     let submissions = (0..60).map(|i| {
@@ -61,7 +61,7 @@ async fn two_owners_never_claim_the_same_task(db: &Db) {
     assert_eq!(got.iter().collect::<BTreeSet<_>>().len(), 200);
 }
 
-async fn racing_cancel_and_finish_end_the_task_once(db: &Db) {
+async fn concurrent_cancel_and_finish_end_the_task_once(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = account(&nodes[0], "ann", "10").await;
     for _ in 0..40 {
@@ -94,7 +94,7 @@ async fn racing_cancel_and_finish_end_the_task_once(db: &Db) {
 }
 
 /// Either the cancellation returns the provider job id, or the worker's call that records it reports that it came too late.
-async fn a_racing_cancellation_knows_the_provider_job_id_or_the_worker_fails(db: &Db) {
+async fn a_concurrent_cancellation_gets_the_provider_job_id_or_the_worker_fails(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = account(&nodes[0], "ann", "10").await;
     for _ in 0..40 {
@@ -175,7 +175,7 @@ async fn five_hundred_leases_are_renewed_in_one_commit(db: &Db) {
     assert_eq!(next.unwrap().len(), 497);
 }
 
-async fn a_worker_that_hands_back_also_gives_up_tasks_whose_lease_has_ended(db: &Db) {
+async fn releasing_leases_includes_those_that_have_expired(db: &Db) {
     let store = db.open().await;
     let ann = unlimited_account(&store, "ann", None).await;
     for _ in 0..3 {

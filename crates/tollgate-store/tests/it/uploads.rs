@@ -7,7 +7,7 @@ use crate::databases::{Db, on_both};
 
 on_both!(
     uploads_are_counted_until_they_expire,
-    uploads_side_by_side_stay_within_the_limit,
+    concurrent_uploads_stay_within_the_limit,
 );
 
 const HOUR: i64 = 3_600_000;
@@ -47,7 +47,7 @@ async fn uploads_are_counted_until_they_expire(db: &Db) {
     assert_eq!(db.number("SELECT COUNT(*) FROM upload_bytes").await, 2);
 }
 
-async fn uploads_side_by_side_stay_within_the_limit(db: &Db) {
+async fn concurrent_uploads_stay_within_the_limit(db: &Db) {
     let (first, second) = (db.open().await, db.open().await);
     let uploads = (0..40).map(|number| {
         let store = if number % 2 == 0 { &first } else { &second };

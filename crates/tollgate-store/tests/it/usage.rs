@@ -17,11 +17,11 @@ use crate::fixtures::{
 use crate::old_schemas::undo_migrations;
 
 on_both!(
-    usage_counts_what_ended_and_was_refunded,
-    rolling_up_side_by_side_counts_everything_once,
-    days_without_what_an_older_node_rolled_up_are_repaired,
-    sums_of_days_are_those_of_their_hours,
-    sums_of_one_dimension_are_those_of_two,
+    usage_counts_ended_and_refunded_work,
+    concurrent_roll_ups_count_everything_once,
+    sums_that_an_older_node_did_not_update_are_repaired,
+    sums_of_days_equal_those_of_their_hours,
+    sums_of_one_dimension_equal_those_of_two,
     a_changed_sum_is_a_violation,
     usage_of_earlier_versions_is_filled_in,
 );
@@ -158,7 +158,7 @@ fn assert_expected(rows: &[UsageRow], ann: &TestAccount) {
     assert_eq!(found, expected);
 }
 
-async fn usage_counts_what_ended_and_was_refunded(db: &Db) {
+async fn usage_counts_ended_and_refunded_work(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
     use_everything(&store, &ann).await;
@@ -212,7 +212,7 @@ async fn usage_counts_what_ended_and_was_refunded(db: &Db) {
     assert_eq!(report(&store, &nobody).await, []);
 }
 
-async fn rolling_up_side_by_side_counts_everything_once(db: &Db) {
+async fn concurrent_roll_ups_count_everything_once(db: &Db) {
     let (first, second) = (node(db).await, node(db).await);
     let ann = account(&first, "ann", "1000").await;
     futures_util::future::join_all((0..60).map(async |n| {
@@ -257,7 +257,7 @@ fn the_roll_up_does_not_wait_for_batches_of_other_nodes() {
 }
 
 /// A program before schema 19 moves pending usage only to the hours.
-async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
+async fn sums_that_an_older_node_did_not_update_are_repaired(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
     end_chat(&store, &ann, false, chat_end(tokens(500_000, 0))).await;
@@ -289,7 +289,7 @@ async fn days_without_what_an_older_node_rolled_up_are_repaired(db: &Db) {
 }
 
 /// For any times, complete days are read from the sums of days, and the remaining hours from the sums of hours.
-async fn sums_of_days_are_those_of_their_hours(db: &Db) {
+async fn sums_of_days_equal_those_of_their_hours(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "1000").await;
     let midnight = NOW - NOW % DAY;
@@ -344,7 +344,7 @@ async fn sums_of_days_are_those_of_their_hours(db: &Db) {
 }
 
 /// Totals of one dimension are stored; those of two are calculated from the sums by all four.
-async fn sums_of_one_dimension_are_those_of_two(db: &Db) {
+async fn sums_of_one_dimension_equal_those_of_two(db: &Db) {
     let store = node(db).await;
     let ann = account(&store, "ann", "100").await;
     let ben = account(&store, "ben", "100").await;

@@ -15,7 +15,7 @@ on_both!(
     a_user_is_stored_and_listed,
     a_key_is_stored_and_found_by_its_hash,
     user_names_are_unique_byte_by_byte,
-    a_name_that_another_node_takes_meanwhile_is_taken,
+    a_name_that_another_node_inserts_concurrently_is_rejected,
     amounts_out_of_range_are_invalid,
     every_change_of_users_and_keys_is_in_the_feed,
 );
@@ -32,7 +32,7 @@ async fn create(
         .await
 }
 
-async fn a_name_that_another_node_takes_meanwhile_is_taken(db: &Db) {
+async fn a_name_that_another_node_inserts_concurrently_is_rejected(db: &Db) {
     let store = db.open().await;
     let ann = create(&store, "ann", false, Amount::ZERO).await.unwrap();
     let insert = "INSERT INTO users (id, name, unlimited, balance, held, used, created_at)

@@ -14,10 +14,10 @@ use crate::fixtures::{
 };
 
 on_both!(
-    the_shown_fields_and_the_callback_url_are_stored,
+    the_echoed_fields_and_the_callback_url_are_stored,
     two_nodes_never_claim_the_same_webhook,
-    racing_cancel_and_finish_insert_one_webhook,
-    a_delivery_racing_the_purge_leaves_no_row,
+    concurrent_cancel_and_finish_insert_one_webhook,
+    a_delivery_concurrent_with_the_purge_leaves_no_row,
     a_key_has_one_webhook_secret_on_every_node,
 );
 
@@ -41,7 +41,7 @@ fn arrived(webhook: &DueWebhook) -> DeliveryResult {
     }
 }
 
-async fn the_shown_fields_and_the_callback_url_are_stored(db: &Db) {
+async fn the_echoed_fields_and_the_callback_url_are_stored(db: &Db) {
     let store = db.open().await;
     let ann = unlimited_account(&store, "ann", None).await;
     let fields = r#"{"seconds":"8","size":"1280x720"}"#;
@@ -99,7 +99,7 @@ async fn two_nodes_never_claim_the_same_webhook(db: &Db) {
     assert_eq!(ids.len(), 120);
 }
 
-async fn racing_cancel_and_finish_insert_one_webhook(db: &Db) {
+async fn concurrent_cancel_and_finish_insert_one_webhook(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = account(&nodes[0], "ann", "10").await;
     for _ in 0..40 {
@@ -129,7 +129,7 @@ async fn racing_cancel_and_finish_insert_one_webhook(db: &Db) {
     assert_eq!((got.len(), ids.len()), (40, 40));
 }
 
-async fn a_delivery_racing_the_purge_leaves_no_row(db: &Db) {
+async fn a_delivery_concurrent_with_the_purge_leaves_no_row(db: &Db) {
     let nodes = [db.open().await, db.open().await];
     let ann = unlimited_account(&nodes[0], &id::short_id("ann_"), None).await;
     for _ in 0..20 {

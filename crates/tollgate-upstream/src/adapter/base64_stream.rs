@@ -38,7 +38,7 @@ pub(crate) struct Base64Stream {
 
 /// A complete response without its files: file number N is replaced by the string `N`.
 pub(crate) struct ParsedResponse {
-    pub(crate) answer: HttpResponse,
+    pub(crate) response: HttpResponse,
     pub(crate) files: Vec<Bytes>,
 }
 
@@ -140,8 +140,8 @@ impl Base64Stream {
             }
             files.push(file.into());
         }
-        let answer = self.into_response();
-        Ok(ParsedResponse { answer, files })
+        let response = self.into_response();
+        Ok(ParsedResponse { response, files })
     }
 
     /// The response without its files; complete after [`Base64Stream::next_file`] has returned false.

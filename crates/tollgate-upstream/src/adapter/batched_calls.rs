@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_fails_while_others_deliver_is_a_failure_of_the_outcome() {
+    async fn a_call_that_fails_while_others_deliver_is_listed_as_a_failure() {
         let outcomes = vec![delivered(1), Err(error(Unavailable)), delivered(1)];
         let (completed, _) = run(3, 1, outcomes).await;
         let failures = completed.unwrap().failures;

@@ -136,7 +136,7 @@ impl ProviderError {
             kind: classify_error(meant_status, &error.code, &error.message),
             status: Some(http_status),
             message: if message.is_empty() {
-                format!("the upstream answered with HTTP status {http_status}")
+                format!("the upstream responded with HTTP status {http_status}")
             } else {
                 message
             },

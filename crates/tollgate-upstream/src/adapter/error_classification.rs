@@ -80,7 +80,7 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
     use UpstreamErrorKind::{
         KeyRejected, ModelNotFound, QuotaExhausted, RateLimited, Rejected, Unavailable,
     };
-    let message = own_words(message);
+    let message = unquoted_head(message);
     let has_phrase = |list: &[&str]| list.iter().any(|phrase| message.contains(phrase));
     let is_client_status = (400..500).contains(&status);
     let has_code = |list: &[&str]| list.iter().any(|known| code.eq_ignore_ascii_case(known));
@@ -112,9 +112,9 @@ pub(crate) fn classify_error(status: u16, code: &str, message: &str) -> Upstream
 }
 
 /// The beginning of a message in lower case, without quoted text: providers quote what the client sent.
-fn own_words(message: &str) -> String {
+fn unquoted_head(message: &str) -> String {
     const QUOTES: &[(char, char)] = &[('"', '"'), ('`', '`'), ('\'', '\''), ('“', '”'), ('‘', '’')];
-    let mut words = String::new();
+    let mut text = String::new();
     let mut closing = None;
     let mut before = ' ';
     for c in message.chars().take(HEAD) {
@@ -124,17 +124,18 @@ fn own_words(message: &str) -> String {
             (Some(_), _) => {}
             // An apostrophe within a word does not begin a quotation.
             (None, Some((_, end))) if !before.is_alphanumeric() => closing = Some(*end),
-            _ => words.extend(c.to_lowercase()),
+            _ => text.extend(c.to_lowercase()),
         }
         before = c;
     }
-    words
+    text
 }
 
 /// Whether the provider's message is about an object that the client stores there.
-fn is_about_client_resource(words: &str) -> bool {
-    let is_named = CLIENT_RESOURCES.iter().any(|name| words.contains(name));
-    words.contains(" with id ") || (is_named && !words.contains("model") && !words.contains("key"))
+fn is_about_client_resource(message: &str) -> bool {
+    let is_named = CLIENT_RESOURCES.iter().any(|name| message.contains(name));
+    message.contains(" with id ")
+        || (is_named && !message.contains("model") && !message.contains("key"))
 }
 
 /// Whether the provider's message states that the model is missing.
@@ -154,7 +155,7 @@ mod tests {
     use crate::test_tables::rows;
 
     #[test]
-    fn only_the_providers_own_words_and_codes_blame_key_model_or_channel() {
+    fn codes_and_unquoted_text_determine_the_error_kind() {
         for (status, code, message, expected) in
             rows::<(u16, String, String, String)>("error_kinds")
         {

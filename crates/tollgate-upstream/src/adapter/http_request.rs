@@ -237,7 +237,7 @@ impl ProviderClient {
         let status = response.status.as_u16();
         let mut message = self.redact(message);
         if message.is_empty() {
-            message = format!("the upstream answered with HTTP status {status}");
+            message = format!("the upstream responded with HTTP status {status}");
         }
         ProviderError {
             status: Some(status),

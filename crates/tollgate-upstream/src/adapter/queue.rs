@@ -151,7 +151,7 @@ mod tests {
     };
 
     #[test]
-    fn ids_stay_within_their_path_segment() {
+    fn ids_are_encoded_as_one_path_segment() {
         assert_eq!(percent_encode("a-1_b.c~"), "a-1_b.c~");
         assert_eq!(percent_encode("../x?y=z#é"), "..%2Fx%3Fy%3Dz%23%C3%A9");
     }

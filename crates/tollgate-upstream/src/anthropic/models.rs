@@ -66,7 +66,7 @@ fn traits(id: &str) -> ModelCapabilities {
             ..=306 => ReasoningControl::Unsupported,
             307..=405 => ReasoningControl::Budget {
                 min: MIN_BUDGET,
-                // A budget must leave room for an answer within the limit of output tokens.
+                // A budget must leave tokens for the text within the limit of output tokens.
                 max: u32::try_from(max_output).unwrap_or(u32::MAX) - MIN_BUDGET,
                 can_disable: true,
             },
@@ -140,7 +140,7 @@ mod tests {
     fn each_generation_has_its_own_rules() {
         use SamplingSupport::{All, None, TemperatureOrTopP as One};
         // Columns: id, sampling, budget (otherwise effort or no thinking), schema, forced tools, maximum output tokens.
-        for (id, sampling, budget, schema, forced, most) in [
+        for (id, sampling, budget, schema, forced, max) in [
             ("claude-3-5-haiku-20241022", All, false, false, true, 8_192),
             ("claude-3-7-sonnet-20250219", All, true, false, true, 64_000),
             ("claude-sonnet-4-20250514", All, true, false, true, 64_000),
@@ -164,7 +164,7 @@ mod tests {
                 (schema, forced),
                 "{id}"
             );
-            assert_eq!(traits.max_output_tokens, Some(most), "{id}");
+            assert_eq!(traits.max_output_tokens, Some(max), "{id}");
             let is_long = id.contains("sonnet-4") || generation(id) >= 406;
             let window = if is_long { 1_000_000 } else { 200_000 };
             assert_eq!(traits.context_window, Some(window), "{id}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinking_suffix_is_requested_and_not_sent() {
+    fn a_thinking_suffix_enables_reasoning_and_is_not_sent() {
         let thinking = model("claude-opus-4-1-20250805-thinking");
         assert_eq!(thinking.upstream_id, "claude-opus-4-1-20250805");
         assert_eq!(thinking.reasoning.unwrap().effort, Some(Effort::Medium));

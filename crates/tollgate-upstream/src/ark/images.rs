@@ -41,14 +41,14 @@ impl Ark {
     async fn images(&self, call: &ImageCall<'_>) -> Result<CallOutcome, ProviderError> {
         let has_images = !call.references.is_empty();
         let model = models::id(call.attempt.model, self.site, has_images);
-        let mut slots = InlineFiles::new();
-        let (body, changes) = body(call, &model, &mut slots)?;
+        let mut inline_files = InlineFiles::new();
+        let (body, changes) = body(call, &model, &mut inline_files)?;
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
         let request = HttpRequest::post_body(
             self.url("/images/generations"),
             json,
-            slots.into_body(&body),
+            inline_files.into_body(&body),
         )
         .with_authorization("Bearer ", call.attempt.key)?
         .header(REQUEST_ID, request_id(&call.attempt))
@@ -124,7 +124,7 @@ impl Ark {
 fn body(
     call: &ImageCall<'_>,
     model: &str,
-    slots: &mut InlineFiles,
+    inline_files: &mut InlineFiles,
 ) -> Result<(Value, Adjustments), ProviderError> {
     let job = call.job;
     let is_known = matches!(job.family.as_str(), SEEDREAM_4_5 | SEEDREAM_5_LITE);
@@ -144,7 +144,7 @@ fn body(
         job.prompt.as_str().into()
     };
     set("prompt", text.into());
-    if let Some(image) = references(call.references, slots) {
+    if let Some(image) = references(call.references, inline_files) {
         set("image", image);
     }
     set("size", size.to_string().into());
@@ -177,11 +177,16 @@ const SUPPORTED_FIELDS: &[&str] = &[
 ];
 
 /// The references: one image as a string, several as an array.
-fn references(files: &[InputFile], slots: &mut InlineFiles) -> Option<Value> {
+fn references(files: &[InputFile], inline_files: &mut InlineFiles) -> Option<Value> {
     match files {
         [] => None,
-        [file] => Some(slots.data_uri(file).into()),
-        files => Some(files.iter().map(|file| slots.data_uri(file)).collect()),
+        [file] => Some(inline_files.data_uri(file).into()),
+        files => Some(
+            files
+                .iter()
+                .map(|file| inline_files.data_uri(file))
+                .collect(),
+        ),
     }
 }
 

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_catalogue_become_the_sites_ids() {
+    fn catalogue_names_are_mapped_to_the_ids_of_the_site() {
         let china = Site::at("https://ark.cn-beijing.volces.com/api/v3");
         let abroad = Site::at("https://ark.ap-southeast.bytepluses.com/api/v3");
         assert_eq!((china, abroad), (Site::China, Site::International));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_stands_twice() {
+    fn names_are_unique() {
         let mut names: Vec<_> = TABLE.iter().flat_map(|row| row.names).collect();
         let all = names.len();
         names.sort();

@@ -111,14 +111,14 @@ mod tests {
     use crate::test_tables::rows;
 
     #[test]
-    fn the_number_of_a_group_is_added_to_a_prompt_that_names_none() {
+    fn the_group_size_is_added_to_prompts_without_a_number() {
         for (prompt, n, expected) in rows::<(String, u32, String)>("group_prompts") {
             assert_eq!(with_group_size(&prompt, n), expected, "{prompt}");
         }
     }
 
     #[test]
-    fn flags_are_taken_out_with_their_values_and_nothing_else_is() {
+    fn only_flags_and_their_values_are_removed() {
         for [prompt, expected] in rows::<[String; 2]>("prompt_flags") {
             assert_eq!(without_flags(&prompt).0, expected, "{prompt}");
         }

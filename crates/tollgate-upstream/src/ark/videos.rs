@@ -62,11 +62,11 @@ impl Generation {
 impl VideoProvider for Ark {
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
         let model = models::id(call.attempt.model, self.site, !call.images.is_empty());
-        let mut slots = InlineFiles::new();
-        let (body, changes) = body(call.job, call.images, &model, &mut slots)?;
+        let mut inline_files = InlineFiles::new();
+        let (body, changes) = body(call.job, call.images, &model, &mut inline_files)?;
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
-        let request = HttpRequest::post_body(self.url(TASKS), json, slots.into_body(&body))
+        let request = HttpRequest::post_body(self.url(TASKS), json, inline_files.into_body(&body))
             .with_authorization("Bearer ", call.attempt.key)?
             .header(REQUEST_ID, request_id(&call.attempt))
             .with_timeout(SUBMIT_TIMEOUT)
@@ -207,7 +207,7 @@ fn body(
     job: &VideoJob,
     images: &[InputFile],
     model: &str,
-    slots: &mut InlineFiles,
+    inline_files: &mut InlineFiles,
 ) -> Result<(Value, Adjustments), ProviderError> {
     let generation = Generation::for_family(&job.family)
         .ok_or_else(|| not_served(&job.family, "the Seedance families"))?;
@@ -234,14 +234,14 @@ fn body(
     };
     set(
         "content",
-        Some(content(&text, job.image_use, images, slots)),
+        Some(content(&text, job.image_use, images, inline_files)),
     );
     set("resolution", resolution(job, model)?.map(Value::from));
     set("ratio", ratio(job, images, &mut changes).map(Value::from));
     set("duration", Some(job.seconds.into()));
     set("seed", job.seed.map(Value::from));
-    let sound = job.generate_audio.filter(|_| takes("generate_audio"));
-    set("generate_audio", sound.map(Value::from));
+    let audio = job.generate_audio.filter(|_| takes("generate_audio"));
+    set("generate_audio", audio.map(Value::from));
     let fixed = job.camera_fixed.filter(|_| takes("camera_fixed"));
     set("camera_fixed", fixed.map(Value::from));
     set("return_last_frame", job.return_last_frame.map(Value::from));
@@ -262,11 +262,11 @@ fn content(
     text: &str,
     image_use: Option<ImageUse>,
     images: &[InputFile],
-    slots: &mut InlineFiles,
+    inline_files: &mut InlineFiles,
 ) -> Value {
     let text = (!text.trim().is_empty()).then(|| json!({ "type": "text", "text": text }));
     let images = images.iter().enumerate().map(|(at, image)| {
-        let url = slots.data_uri(image);
+        let url = inline_files.data_uri(image);
         json!({ "type": "image_url", "image_url": { "url": url }, "role": role(image_use, at) })
     });
     text.into_iter().chain(images).collect()
@@ -322,7 +322,7 @@ mod tests {
     use tollgate_media::video::VideoSize;
 
     #[test]
-    fn the_ratio_is_the_images_the_clients_or_the_nearest() {
+    fn the_ratio_is_adaptive_or_the_requested_or_the_nearest() {
         let job = |image_use, named: Option<&str>, (width, height)| VideoJob {
             model: String::new(),
             family: "seedance-2.0".into(),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn task_ids_are_plain_words() {
+    fn task_ids_with_special_characters_are_invalid() {
         assert!(is_task_id("cgt-20261121-abcde"));
         for invalid in ["", "a/b", "..", "a?b", "a b", "猫"] {
             assert!(!is_task_id(invalid), "{invalid}");

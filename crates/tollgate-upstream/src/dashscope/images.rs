@@ -31,10 +31,10 @@ impl DashScope {
     ) -> Result<HttpResponse, ProviderError> {
         let changes = request::adjustments(call.job, &call.attempt.model.upstream, negative);
         changes.report_to(call.attempt.sink);
-        let mut slots = InlineFiles::new();
-        let body = request::body(call, &mut slots, negative);
+        let mut inline_files = InlineFiles::new();
+        let body = request::body(call, &mut inline_files, negative);
         let url = [&self.base, SUBMIT].concat();
-        let request = HttpRequest::post_body(url, JSON, slots.into_body(&body))
+        let request = HttpRequest::post_body(url, JSON, inline_files.into_body(&body))
             .header(ASYNC, HeaderValue::from_static("enable"))
             .with_trace(call.attempt.trace)
             .creating();

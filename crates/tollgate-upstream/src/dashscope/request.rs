@@ -27,13 +27,13 @@ const MIN_PIXELS: u64 = 768 * 768;
 /// The sides of adjusted sizes are multiples of this.
 const STEP: f64 = 16.0;
 
-/// The request body. `slots` receives the references; `negative`: whether it includes the negative prompt.
-pub(super) fn body(call: &ImageCall<'_>, slots: &mut InlineFiles, negative: bool) -> Value {
+/// The request body. `inline_files` receives the references; `negative`: whether it includes the negative prompt.
+pub(super) fn body(call: &ImageCall<'_>, inline_files: &mut InlineFiles, negative: bool) -> Value {
     let job = call.job;
     let mut content: Vec<Value> = call
         .references
         .iter()
-        .map(|file| json!({ "image": slots.data_uri(file) }))
+        .map(|file| json!({ "image": inline_files.data_uri(file) }))
         .collect();
     let text = match job.prompt.trim() {
         "" => NO_TEXT,
@@ -99,14 +99,14 @@ pub(super) fn check_supported(call: &ImageCall<'_>) -> Result<(), ProviderError>
     if call.mask.is_some() {
         return unsupported("this channel's models accept no mask".to_owned());
     }
-    let most = if is_group(call.job) {
+    let max = if is_group(call.job) {
         MAX_IN_GROUP
     } else {
         MAX_IMAGES
     };
-    if call.job.n > most {
+    if call.job.n > max {
         return unsupported(format!(
-            "this channel generates at most {most} images at a time, {} were requested",
+            "this channel generates at most {max} images at a time, {} were requested",
             call.job.n
         ));
     }
@@ -132,14 +132,14 @@ fn tier(job: &ImageJob) -> &str {
 /// The job's size and the size that is requested instead; `None` if the image follows a reference.
 fn fitted(job: &ImageJob, upstream: &str) -> Option<(PixelSize, PixelSize)> {
     let from_text = job.references.is_empty() && !is_group(job);
-    let most = if from_text && upstream.contains("pro") {
+    let max_pixels = if from_text && upstream.contains("pro") {
         MAX_PIXELS_PRO
     } else {
         MAX_PIXELS
     };
     let follows = job.size.ratio.as_deref() == Some("auto") && is_tier(tier(job));
     let pixels = job.size.pixels.filter(|_| !follows)?;
-    Some((pixels, fit(pixels, most)))
+    Some((pixels, fit(pixels, max_pixels)))
 }
 
 /// Whether `tier` is a tier of images that follow a reference.
@@ -149,13 +149,13 @@ fn is_tier(tier: &str) -> bool {
 
 /// The size with the same ratio that is nearest to `pixels` and within the provider's range of areas.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // positive, far below u32::MAX
-fn fit(pixels: PixelSize, most: u64) -> PixelSize {
+fn fit(pixels: PixelSize, max_pixels: u64) -> PixelSize {
     let area = pixels.pixels();
-    if (MIN_PIXELS..=most).contains(&area) || area == 0 {
+    if (MIN_PIXELS..=max_pixels).contains(&area) || area == 0 {
         return pixels;
     }
-    let (target, round): (u64, fn(f64) -> f64) = if area > most {
-        (most, f64::floor)
+    let (target, round): (u64, fn(f64) -> f64) = if area > max_pixels {
+        (max_pixels, f64::floor)
     } else {
         (MIN_PIXELS, f64::ceil)
     };
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_beyond_the_range_come_within_it() {
+    fn sizes_out_of_range_are_scaled_into_it() {
         for side in [64, 300, 767, 768, 2048, 2049, 3000, 5404, 8000] {
             for other in [768, 1111, 2048, 4096] {
                 let area = fit(PixelSize::new(side, other), MAX_PIXELS).pixels();

@@ -25,7 +25,7 @@ pub enum EgressError {
     #[error("the URL redirects to {0}")]
     InvalidRedirect(&'static str),
     /// A response whose status is not 2xx.
-    #[error("the URL's host answered with HTTP status {0}")]
+    #[error("the URL's host responded with HTTP status {0}")]
     Status(u16),
     /// The body is compressed although the request asks for an uncompressed one.
     #[error("the URL's host sent a compressed body, which was not requested")]

@@ -97,8 +97,8 @@ impl GuardedClient {
         let mut url = parse_url(url)?;
         for _ in 0..=limits.max_redirects {
             let exchange = self.exchange(&url, get_request(&url)?);
-            let answered = timeout(self.connect_timeout + MAX_SILENCE, exchange).await;
-            let (response, _connection) = answered.map_err(|_| silent())??;
+            let result = timeout(self.connect_timeout + MAX_SILENCE, exchange).await;
+            let (response, _connection) = result.map_err(|_| silent())??;
             if response.status().is_redirection() {
                 url = redirect_target(&url, response.headers())?;
                 continue;

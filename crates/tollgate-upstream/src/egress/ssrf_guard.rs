@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_every_block_are_inside_it() {
+    fn the_first_and_last_address_of_every_block_are_not_public() {
         for (block, prefix) in NOT_PUBLIC_V4 {
             let first = Ipv4Addr::from(block).to_bits();
             let last = first | u32::MAX.checked_shr(prefix.into()).unwrap_or(0);

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn text_and_files_are_sent_in_order_with_the_length_known_before() {
+    async fn text_and_files_are_sent_in_order_with_a_content_length() {
         let folder = std::env::temp_dir();
         let path = folder.join(tollgate_core::id::short_id("tollgate-parts-"));
         for size in [

@@ -133,7 +133,7 @@ mod tests {
     use crate::channel::{Channel, ChannelModel};
 
     #[test]
-    fn every_preset_is_well_formed_and_no_model_has_two() {
+    fn every_preset_is_valid_and_no_model_has_two() {
         let mut names: Vec<&str> = Vec::new();
         for preset in PRESETS {
             let known: serde_json::Value = serde_json::from_str(preset.options).expect(preset.id);

@@ -20,7 +20,7 @@ const SERVER_ERROR_TYPES: &[&str] = &[
     "downstream_service_unavailable",
 ];
 /// Words in the message of a 403 that mean used-up credit.
-const QUOTA_WORDS: &[&str] = &["balance", "locked"];
+const QUOTA_PHRASES: &[&str] = &["balance", "locked"];
 /// A header that is missing in responses of fal's front proxy itself.
 const REQUEST_ID: &str = "x-fal-request-id";
 
@@ -127,7 +127,7 @@ pub(super) fn response_error(client: &ProviderClient, response: &HttpResponse) -
     let lower = message.to_lowercase();
     let kind = if let Some(kind) = types.find_map(kind_of_type) {
         kind
-    } else if status == 403 && QUOTA_WORDS.iter().any(|word| lower.contains(word)) {
+    } else if status == 403 && QUOTA_PHRASES.iter().any(|phrase| lower.contains(phrase)) {
         UpstreamErrorKind::QuotaExhausted
     } else {
         classify_error(status, "", &message)

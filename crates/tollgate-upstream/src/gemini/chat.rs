@@ -33,11 +33,11 @@ impl ChatProvider for Gemini {
         let header = self.access.header(&self.client, call.key).await;
         let header = header.map_err(|error| chat_error(&error))?;
         let key = call.key;
-        let answer = self.client.send_chat(call, uri, header).await;
-        if let Err(error) = &answer {
+        let result = self.client.send_chat(call, uri, header).await;
+        if let Err(error) = &result {
             self.access.discard_if_rejected(key, error.status).await;
         }
-        answer
+        result
     }
 }
 

@@ -44,21 +44,21 @@ impl Gemini {
             .client
             .send_and_extract_files(request, FILES, MAX_IMAGE_BYTES)
             .await?;
-        let status = parsed.answer.status;
+        let status = parsed.response.status;
         if !status.is_success() {
             self.access
                 .discard_if_rejected(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(errors::response_error(&self.client, &parsed.answer));
+            return Err(errors::response_error(&self.client, &parsed.response));
         }
         self.prediction(&parsed)
     }
 
     /// The image, or the error of a filtered one: it has a reason instead of bytes, or is missing.
     fn prediction(&self, parsed: &ParsedResponse) -> Result<Bytes, ProviderError> {
-        let json = parsed.answer.json();
+        let json = parsed.response.json();
         if !json.is_object() {
-            return Err(crate::adapter::unreadable_result_error(&parsed.answer));
+            return Err(crate::adapter::unreadable_result_error(&parsed.response));
         }
         let predictions = json["predictions"].as_array();
         let predictions = predictions.map(Vec::as_slice).unwrap_or_default();

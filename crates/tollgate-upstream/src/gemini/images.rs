@@ -76,11 +76,11 @@ impl Gemini {
     }
 
     async fn image(&self, call: &ImageCall<'_>, model: &str) -> Result<Bytes, ProviderError> {
-        let mut slots = InlineFiles::new();
-        let body = body(call, model, &mut slots);
+        let mut inline_files = InlineFiles::new();
+        let body = body(call, model, &mut inline_files);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "generateContent");
-        let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
+        let request = HttpRequest::post_body(uri, json, inline_files.into_body(&body))
             .with_timeout(IMAGE_TIMEOUT)
             .with_trace(call.attempt.trace)
             .creating();
@@ -89,12 +89,12 @@ impl Gemini {
             .client
             .send_and_extract_files(request, FILES, MAX_IMAGE_BYTES)
             .await?;
-        let status = parsed.answer.status;
+        let status = parsed.response.status;
         if !status.is_success() {
             self.access
                 .discard_if_rejected(call.attempt.key, Some(status.as_u16()))
                 .await;
-            return Err(errors::response_error(&self.client, &parsed.answer));
+            return Err(errors::response_error(&self.client, &parsed.response));
         }
         self.first_image(&parsed, call.attempt.failed_attempts)
     }
@@ -105,12 +105,12 @@ impl Gemini {
         parsed: &ParsedResponse,
         failed_attempts: u32,
     ) -> Result<Bytes, ProviderError> {
-        let json = parsed.answer.json();
+        let json = parsed.response.json();
         let blocked = &json["promptFeedback"]["blockReason"];
         let Some(candidates) = json["candidates"].as_array() else {
             return Err(match blocked.as_str() {
                 Some(reason) => blocked_prompt(reason),
-                None => crate::adapter::unreadable_result_error(&parsed.answer),
+                None => crate::adapter::unreadable_result_error(&parsed.response),
             });
         };
         let parts = candidates
@@ -173,11 +173,11 @@ fn missing_image_error(reason: &str, failed_attempts: u32) -> ProviderError {
 }
 
 /// The request body. The images precede the text.
-fn body(call: &ImageCall<'_>, model: &str, slots: &mut InlineFiles) -> Value {
+fn body(call: &ImageCall<'_>, model: &str, inline_files: &mut InlineFiles) -> Value {
     let job = call.job;
     let images = call.references.iter().map(|file| {
         let media_type = file.format.media_type();
-        json!({ "inlineData": { "mimeType": media_type, "data": slots.base64(file) } })
+        json!({ "inlineData": { "mimeType": media_type, "data": inline_files.base64(file) } })
     });
     let mut parts: Vec<Value> = images.collect();
     parts.push(json!({ "text": job.prompt }));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_catalogue_become_the_surfaces_ids() {
+    fn catalogue_names_are_mapped_to_the_ids_of_the_surface() {
         use Surface::{AgentPlatform, Developer};
         for (name, surface, expected) in [
             (

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_generation_thinks_in_its_own_way() {
+    fn each_generation_has_its_reasoning_control() {
         let budget = |min, max, can_disable| ReasoningControl::Budget {
             min,
             max,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thinking_suffix_is_requested_and_not_sent() {
+    fn a_thinking_suffix_enables_reasoning_and_is_not_sent() {
         let thinking = model("gemini-2.5-pro-thinking");
         assert_eq!(thinking.upstream_id, "gemini-2.5-pro");
         assert_eq!(thinking.traits, model("gemini-2.5-pro").traits);

@@ -131,7 +131,7 @@ mod tests {
     type Row = (Option<String>, Map<String, Value>, String, String);
 
     #[test]
-    fn options_and_base_url_make_the_address() {
+    fn options_and_base_url_determine_the_endpoint() {
         for (base_url, options, surface, expected) in rows::<Row>("gemini_endpoints") {
             let channel = Channel {
                 base_url,

@@ -44,12 +44,17 @@ impl VideoProvider for Gemini {
             return Err(not_served(&call.job.family, "Veo"));
         }
         let model = model_ids::id(call.attempt.model, self.endpoint.surface);
-        let mut slots = InlineFiles::new();
-        let (body, changes) = body(call.job, call.images, self.endpoint.surface, &mut slots);
+        let mut inline_files = InlineFiles::new();
+        let (body, changes) = body(
+            call.job,
+            call.images,
+            self.endpoint.surface,
+            &mut inline_files,
+        );
         changes.report_to(call.attempt.sink);
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "predictLongRunning");
-        let request = HttpRequest::post_body(uri, json, slots.into_body(&body))
+        let request = HttpRequest::post_body(uri, json, inline_files.into_body(&body))
             .with_timeout(SUBMIT)
             .with_trace(call.attempt.trace)
             .creating();
@@ -188,7 +193,7 @@ fn body(
     job: &VideoJob,
     images: &[InputFile],
     surface: Surface,
-    slots: &mut InlineFiles,
+    inline_files: &mut InlineFiles,
 ) -> (Value, Adjustments) {
     let supported = match surface {
         Surface::Developer => &SUPPORTED_FIELDS[..2],
@@ -199,7 +204,7 @@ fn body(
     if let Some(image) = images.first() {
         let media_type = image.format.media_type();
         instance["image"] =
-            json!({ "bytesBase64Encoded": slots.base64(image), "mimeType": media_type });
+            json!({ "bytesBase64Encoded": inline_files.base64(image), "mimeType": media_type });
     }
     let mut parameters = json!({ "sampleCount": 1, "durationSeconds": job.seconds });
     let mut set = |name: &str, value: Option<Value>| {
@@ -243,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_operations_are_paths_that_stay_where_they_are() {
+    fn operation_names_with_unsafe_paths_are_invalid() {
         let long =
             "projects/p/locations/l/publishers/google/models/veo-3.1-generate-001/operations/1-2";
         assert!(is_operation(long) && is_operation("models/veo-3.1/operations/a_b"));

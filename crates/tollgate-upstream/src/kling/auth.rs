@@ -75,14 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_signed_as_others_sign_it() {
+    fn a_token_equals_one_signed_with_openssl() {
         // Signed with openssl: printf 'HEAD.CLAIMS' | openssl dgst -sha256 -hmac secret -binary | basenc --base64url
         let expected = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJhY2Nlc3MiLCJleHAiOjE3MDAwMDE4MDAsIm5iZiI6MTY5OTk5OTk5NX0.Uax9Le2DIMR4sgaCMvHO2dRn6hBcdMDP-butbgYKCGI";
         assert_eq!(token("access", "secret", 1_700_000_000), expected);
     }
 
     #[test]
-    fn only_a_pair_is_signed_with() {
+    fn only_access_and_secret_key_pairs_are_signed() {
         let of = |text: &str| pair(&Secret::new(text)).is_some();
         assert!(of("ak:sk"));
         assert!(!of("api-key-1") && !of(":sk") && !of("ak:"));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_sets_the_clock_once() {
+    fn the_date_of_a_response_sets_the_clock() {
         let signer = Signer::default();
         assert!(!signer.set_clock(&HeaderMap::new()));
         let mut headers = HeaderMap::new();

@@ -25,10 +25,10 @@ pub(super) enum LastFrame {
 
 /// When a model generates audio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sound {
+pub(super) enum AudioSupport {
     Never,
     /// If it is requested.
-    Wanted,
+    IfRequested,
     /// Always; the API has no field for it.
     Always,
     /// At the highest tier.
@@ -45,7 +45,7 @@ pub(super) struct Capabilities {
     /// The model's tiers, the lowest first.
     pub(super) tiers: &'static [Tier],
     pub(super) last_frame: LastFrame,
-    pub(super) sound: Sound,
+    pub(super) audio: AudioSupport,
 }
 
 /// A model with its names in the newer and the older APIs; `None` for an API that lacks it.
@@ -83,7 +83,7 @@ const BASE: Capabilities = Capabilities {
     seconds: FIVE_OR_TEN,
     tiers: &[STD, PRO],
     last_frame: LastFrame::AtBest,
-    sound: Sound::Never,
+    audio: AudioSupport::Never,
 };
 static V1: Capabilities = Capabilities {
     // Both modes generate 720p.
@@ -113,20 +113,20 @@ static V2_1_MASTER: Capabilities = Capabilities {
     ..BASE
 };
 static V2_6: Capabilities = Capabilities {
-    sound: Sound::AtBest,
+    audio: AudioSupport::AtBest,
     ..BASE
 };
 static V3: Capabilities = Capabilities {
     seconds: UP_TO_FIFTEEN,
     tiers: &[STD, PRO, tier("4k", "4k")],
     last_frame: LastFrame::Always,
-    sound: Sound::Wanted,
+    audio: AudioSupport::IfRequested,
     ..BASE
 };
 static V3_TURBO: Capabilities = Capabilities {
     seconds: UP_TO_FIFTEEN,
     last_frame: LastFrame::Never,
-    sound: Sound::Always,
+    audio: AudioSupport::Always,
     ..BASE
 };
 
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_key_and_the_name_decide_on_the_api() {
+    fn the_key_and_the_name_determine_the_api() {
         use Api::{Newer, Older};
         for (upstream, is_signed, expected) in [
             ("kling-3.0", false, Some((Newer, "kling-3.0"))),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_of_one_model_each() {
+    fn every_name_belongs_to_one_model() {
         let names = MODELS.iter().flat_map(|model| [model.newer, model.older]);
         let mut names: Vec<_> = names.flatten().collect();
         let count = names.len();

@@ -20,18 +20,18 @@ const SAMPLES: [[usize; 3]; 3] = [
 /// The frames of an MP3 file without tags, and without the first frame if that only contains the number of the others, which is wrong if more follow.
 /// `None` if `file` is not an MP3.
 pub(super) fn frames(file: &[u8]) -> Option<&[u8]> {
-    let mut sound = file;
-    while let Some(rest) = without_id3v2(sound) {
-        sound = rest;
+    let mut audio = file;
+    while let Some(rest) = without_id3v2(audio) {
+        audio = rest;
     }
-    if sound.len() > ID3V1 && sound[sound.len() - ID3V1..].starts_with(b"TAG") {
-        sound = &sound[..sound.len() - ID3V1];
+    if audio.len() > ID3V1 && audio[audio.len() - ID3V1..].starts_with(b"TAG") {
+        audio = &audio[..audio.len() - ID3V1];
     }
-    let first = Frame::parse(sound)?;
-    if first.is_index(sound) {
-        sound = sound.get(first.bytes..)?;
+    let first = Frame::parse(audio)?;
+    if first.is_index(audio) {
+        audio = audio.get(first.bytes..)?;
     }
-    Some(sound)
+    Some(audio)
 }
 
 fn without_id3v2(file: &[u8]) -> Option<&[u8]> {
@@ -56,9 +56,9 @@ struct Frame {
 }
 
 impl Frame {
-    /// Parses the frame at the beginning of `sound`.
-    fn parse(sound: &[u8]) -> Option<Self> {
-        let head: &[u8; 4] = sound.first_chunk()?;
+    /// Parses the frame at the beginning of `audio`.
+    fn parse(audio: &[u8]) -> Option<Self> {
+        let head: &[u8; 4] = audio.first_chunk()?;
         let is_layer_3 = head[0] == 0xff && head[1] & 0xe6 == 0xe2;
         if !is_layer_3 {
             return None;
@@ -88,8 +88,8 @@ impl Frame {
     }
 
     /// Whether the frame contains no audio but the number of frames (Xing, Info, VBRI).
-    fn is_index(&self, sound: &[u8]) -> bool {
-        let begins = |at: usize, word: &[u8]| sound.get(at..at + 4) == Some(word);
+    fn is_index(&self, audio: &[u8]) -> bool {
+        let begins = |at: usize, word: &[u8]| audio.get(at..at + 4) == Some(word);
         let xing = 4 + self.side;
         begins(xing, b"Xing") || begins(xing, b"Info") || begins(36, b"VBRI")
     }
@@ -114,27 +114,27 @@ mod tests {
     }
 
     #[test]
-    fn only_frames_with_audio_are_left() {
-        let sound = [frame(1), frame(2)].concat();
+    fn only_frames_with_audio_are_kept() {
+        let audio = [frame(1), frame(2)].concat();
         let mut info = frame(0);
         info[36..40].copy_from_slice(b"Xing");
         let mut old = vec![b'x'; ID3V1];
         old[..3].copy_from_slice(b"TAG");
         for (name, file) in [
-            ("bare", sound.clone()),
-            ("tagged", [tag(300), sound.clone()].concat()),
-            ("counted", [info.clone(), sound.clone()].concat()),
+            ("bare", audio.clone()),
+            ("tagged", [tag(300), audio.clone()].concat()),
+            ("counted", [info.clone(), audio.clone()].concat()),
             (
                 "all of it",
-                [tag(5), tag(200), info, sound.clone(), old].concat(),
+                [tag(5), tag(200), info, audio.clone(), old].concat(),
             ),
         ] {
-            assert_eq!(frames(&file), Some(sound.as_slice()), "{name}");
+            assert_eq!(frames(&file), Some(audio.as_slice()), "{name}");
         }
     }
 
     #[test]
-    fn lengths_follow_version_rate_and_padding() {
+    fn frame_lengths_depend_on_version_rate_and_padding() {
         for (head, bytes, side) in [
             ([0xff, 0xfb, 0x90, 0x00], 417, 32),
             ([0xff, 0xfb, 0x92, 0x00], 418, 32),

@@ -15,8 +15,8 @@ pub(super) fn path(video: &VideoRequest<'_>) -> String {
     format!("/{api}/{}", percent_encode(video.name))
 }
 
-/// The request body. `slots` receives the frames.
-pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
+/// The request body. `inline_files` receives the frames.
+pub(super) fn body(video: &VideoRequest<'_>, inline_files: &mut InlineFiles) -> Value {
     let (job, plan) = (video.job, video.plan);
     let settings = settings(plan);
     let mut options = json!({ "external_task_id": video.external_id });
@@ -32,7 +32,7 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
     }
     for (kind, file) in ["first_frame", "last_frame"].iter().zip(video.images) {
         // Bare base64, because a data URI is rejected.
-        contents.push(json!({ "type": kind, "url": slots.base64(file) }));
+        contents.push(json!({ "type": kind, "url": inline_files.base64(file) }));
     }
     json!({ "contents": contents, "settings": settings, "options": options })
 }
@@ -42,8 +42,8 @@ fn settings(plan: &Plan) -> Map<String, Value> {
     let mut put = |name: &str, value: Value| drop(settings.insert(name.to_owned(), value));
     put("resolution", plan.tier.name.into());
     put("duration", plan.seconds.into());
-    if let Some(sound) = plan.sound {
-        put("audio", if sound { "native" } else { "off" }.into());
+    if let Some(audio) = plan.audio {
+        put("audio", if audio { "native" } else { "off" }.into());
     }
     if let Some(ratio) = plan.ratio {
         put("aspect_ratio", ratio.into());

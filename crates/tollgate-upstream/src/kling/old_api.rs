@@ -6,8 +6,8 @@ use super::task::{Output, State, Task};
 use super::video_plan::VideoRequest;
 use crate::adapter::InlineFiles;
 
-/// The request body. `slots` receives the frames.
-pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
+/// The request body. `inline_files` receives the frames.
+pub(super) fn body(video: &VideoRequest<'_>, inline_files: &mut InlineFiles) -> Value {
     let (job, plan) = (video.job, video.plan);
     let mut body = Map::new();
     let mut put = |name: &str, value: Value| drop(body.insert(name.to_owned(), value));
@@ -20,7 +20,7 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
     }
     for (name, file) in ["image", "image_tail"].iter().zip(video.images) {
         // Bare base64, because a data URI is rejected.
-        put(name, slots.base64(file).into());
+        put(name, inline_files.base64(file).into());
     }
     if let Some(mode) = plan.tier.mode {
         put("mode", mode.into());
@@ -30,8 +30,8 @@ pub(super) fn body(video: &VideoRequest<'_>, slots: &mut InlineFiles) -> Value {
     if let Some(ratio) = plan.ratio {
         put("aspect_ratio", ratio.into());
     }
-    if let Some(sound) = plan.sound {
-        put("sound", if sound { "on" } else { "off" }.into());
+    if let Some(audio) = plan.audio {
+        put("sound", if audio { "on" } else { "off" }.into());
     }
     if let Some(mark) = job.watermark {
         put("watermark_info", json!({ "enabled": mark }));

@@ -155,11 +155,11 @@ impl Kling {
             let client = Arc::clone(&client);
             async move {
                 let file = client.fetch(&link, MAX_PART_BYTES).await?;
-                let sound = mp3::frames(&file).ok_or_else(|| {
+                let frames = mp3::frames(&file).ok_or_else(|| {
                     let message = "a part of the upstream's speech is no MP3 file";
                     ProviderError::new(UpstreamErrorKind::Failed, message)
                 })?;
-                Ok(file.slice_ref(sound))
+                Ok(file.slice_ref(frames))
             }
         });
         ResultData::Stream(parts.boxed())

@@ -7,11 +7,11 @@ const ENDS_BEFORE_BLANK: &[char] = &['.', '!', '?', ';'];
 /// Characters that end a clause.
 const PAUSES: &[char] = &['，', '、', '：', ','];
 
-/// `text` in parts of at most `most` characters, in order. Blanks at the cuts are dropped, blank parts too.
-pub(super) fn split(text: &str, most: usize) -> Vec<&str> {
+/// `text` in parts of at most `max_chars` characters, in order. Blanks at the cuts are dropped, blank parts too.
+pub(super) fn split(text: &str, max_chars: usize) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut rest = text.trim();
-    while let Some((limit, _)) = rest.char_indices().nth(most) {
+    while let Some((limit, _)) = rest.char_indices().nth(max_chars) {
         // Includes the character after the limit, because a blank there makes the dot before it the end of a sentence.
         let (part, left) = rest.split_at(cut(rest, limit));
         parts.push(part.trim_end());
@@ -45,20 +45,20 @@ mod tests {
     use crate::test_tables::rows;
 
     #[test]
-    fn texts_are_cut_where_a_speaker_pauses() {
-        for (text, most, expected) in rows::<(String, usize, Vec<String>)>("speech_parts") {
-            assert_eq!(split(&text, most), expected, "{text}");
+    fn texts_are_split_at_sentence_ends_and_pauses() {
+        for (text, max_chars, expected) in rows::<(String, usize, Vec<String>)>("speech_parts") {
+            assert_eq!(split(&text, max_chars), expected, "{text}");
         }
     }
 
     #[test]
-    fn nothing_is_lost_and_nothing_too_long() {
+    fn parts_contain_the_complete_text_and_keep_the_limit() {
         let text = "Ein Satz, mit Pause. Noch einer! 中文也有。 3.5 km? ".repeat(80);
-        for most in [1, 2, 7, 60, 1000] {
-            let parts = split(&text, most);
-            assert!(parts.iter().all(|part| part.chars().count() <= most));
+        for max_chars in [1, 2, 7, 60, 1000] {
+            let parts = split(&text, max_chars);
+            assert!(parts.iter().all(|part| part.chars().count() <= max_chars));
             let bare = |text: &str| text.split_whitespace().collect::<String>();
-            assert_eq!(bare(&parts.concat()), bare(&text), "{most}");
+            assert_eq!(bare(&parts.concat()), bare(&text), "{max_chars}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tollgate_media::video::{ImageUse, VideoJob};
 
-use super::models::{Api, Capabilities, LastFrame, Sound, Tier};
+use super::models::{Api, AudioSupport, Capabilities, LastFrame, Tier};
 use crate::adapter::{Adjustments, nearest_ratio};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::InputFile;
@@ -31,7 +31,7 @@ pub(super) struct Plan {
     pub(super) tier: &'static Tier,
     pub(super) seconds: u32,
     /// Whether to generate audio. `None` if there is no field for it.
-    pub(super) sound: Option<bool>,
+    pub(super) audio: Option<bool>,
     /// The ratio. `None` if the video has the first frame's ratio.
     pub(super) ratio: Option<&'static str>,
 }
@@ -48,8 +48,8 @@ impl Plan {
         check_supported(job, images, capabilities)?;
         let mut changes = Adjustments::for_unsupported_fields(job, supported_fields(api));
         let has_last_frame = images == 2;
-        let sound = sound(job, has_last_frame, capabilities, &mut changes);
-        let tier = tier(job, has_last_frame, sound, capabilities, &mut changes);
+        let audio = audio(job, has_last_frame, capabilities, &mut changes);
+        let tier = tier(job, has_last_frame, audio, capabilities, &mut changes);
         let seconds = seconds(job, has_last_frame, capabilities, &mut changes);
         let ratio = match images {
             0 => nearest_text_ratio(job, &mut changes),
@@ -64,7 +64,7 @@ impl Plan {
         let plan = Self {
             tier,
             seconds,
-            sound,
+            audio,
             ratio,
         };
         Ok((plan, changes))
@@ -107,27 +107,30 @@ fn check_supported(
     Ok(())
 }
 
-fn sound(
+fn audio(
     job: &VideoJob,
     has_last_frame: bool,
     capabilities: &Capabilities,
     changes: &mut Adjustments,
 ) -> Option<bool> {
     let requested = job.generate_audio?;
-    let (used, why) = match capabilities.sound {
-        Sound::Never => (false, "the provider's model generates no audio"),
-        Sound::Always => (
+    let (used, why) = match capabilities.audio {
+        AudioSupport::Never => (false, "the provider's model generates no audio"),
+        AudioSupport::Always => (
             true,
             "the provider's model generates no video without audio",
         ),
-        Sound::AtBest if has_last_frame && capabilities.last_frame == LastFrame::AtBest => (
+        AudioSupport::AtBest if has_last_frame && capabilities.last_frame == LastFrame::AtBest => (
             false,
             "the provider's model generates no audio with a last frame",
         ),
-        Sound::AtBest | Sound::Wanted => (requested, ""),
+        AudioSupport::AtBest | AudioSupport::IfRequested => (requested, ""),
     };
     changes.replace_value("generate_audio", requested, used, why);
-    let has_choice = matches!(capabilities.sound, Sound::AtBest | Sound::Wanted);
+    let has_choice = matches!(
+        capabilities.audio,
+        AudioSupport::AtBest | AudioSupport::IfRequested
+    );
     has_choice.then_some(used)
 }
 
@@ -135,7 +138,7 @@ fn sound(
 fn tier(
     job: &VideoJob,
     has_last_frame: bool,
-    sound: Option<bool>,
+    audio: Option<bool>,
     capabilities: &'static Capabilities,
     changes: &mut Adjustments,
 ) -> &'static Tier {
@@ -155,7 +158,7 @@ fn tier(
             best,
             "the provider's model supports a last frame only with this value",
         ),
-        _ if sound == Some(true) && capabilities.sound == Sound::AtBest => (
+        _ if audio == Some(true) && capabilities.audio == AudioSupport::AtBest => (
             best,
             "the provider's model generates audio only with this value",
         ),

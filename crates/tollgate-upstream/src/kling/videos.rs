@@ -117,12 +117,12 @@ impl VideoProvider for Kling {
         let path = endpoint.path().unwrap_or_else(|| new_api::path(&video));
         let url = [&self.base, path.as_str()].concat();
         let request = || {
-            let mut slots = InlineFiles::new();
+            let mut inline_files = InlineFiles::new();
             let body = match endpoint {
-                Endpoint::Newer => new_api::body(&video, &mut slots),
-                Endpoint::Text | Endpoint::Image => old_api::body(&video, &mut slots),
+                Endpoint::Newer => new_api::body(&video, &mut inline_files),
+                Endpoint::Text | Endpoint::Image => old_api::body(&video, &mut inline_files),
             };
-            HttpRequest::post_body(&url, JSON, slots.into_body(&body))
+            HttpRequest::post_body(&url, JSON, inline_files.into_body(&body))
                 .with_trace(attempt.trace)
                 .creating()
         };
@@ -194,7 +194,7 @@ impl Queue for Kling {
 
     async fn find(&self, call: FindCall<'_>) -> Result<Found, ProviderError> {
         let Job::Video(job) = call.job else {
-            return Ok(Found::CannotTell);
+            return Ok(Found::Unknown);
         };
         let choice = Choice::new(job, job.images.len(), call.model, call.key)?;
         let endpoint = choice.endpoint;
@@ -223,7 +223,7 @@ impl Queue for Kling {
                 Found::Accepted(provider_job_id)
             }
             None if task.is_null() => Found::Nothing,
-            None => Found::CannotTell,
+            None => Found::Unknown,
         })
     }
 }

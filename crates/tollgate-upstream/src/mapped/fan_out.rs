@@ -107,11 +107,11 @@ mod tests {
     use super::*;
 
     fn error(kind: UpstreamErrorKind) -> Result<String, ProviderError> {
-        Err(ProviderError::new(kind, "in words"))
+        Err(ProviderError::new(kind, "a message"))
     }
 
     #[tokio::test]
-    async fn accepted_jobs_and_rejections_are_kept_in_the_job_id() {
+    async fn accepted_jobs_and_rejections_are_stored_in_the_job_id() {
         let calls = [
             Ok("t-1".to_owned()),
             error(UpstreamErrorKind::Moderated),
@@ -126,11 +126,11 @@ mod tests {
             .into_iter()
             .map(|one| one.map_err(|e| (e.kind, e.message)))
             .collect();
-        let words = "in words".to_owned();
+        let message = "a message".to_owned();
         let expected = [
             Ok("t-1".to_owned()),
-            Err((UpstreamErrorKind::Moderated, words.clone())),
-            Err((UpstreamErrorKind::Failed, words)),
+            Err((UpstreamErrorKind::Moderated, message.clone())),
+            Err((UpstreamErrorKind::Failed, message)),
             Ok("t-2".to_owned()),
         ];
         assert_eq!(read, expected);

@@ -18,7 +18,7 @@ const MODERATED_CODES: &[&str] = &[
     "content_filter",
 ];
 /// Phrases of a safety system.
-const MODERATED_WORDS: &[&str] = &["safety system", "safety_violations", "content policy"];
+const MODERATED_PHRASES: &[&str] = &["safety system", "safety_violations", "content policy"];
 /// Codes for a field that the server does not support: the gateway should not have sent it, so the client is not at fault.
 const UNSUPPORTED_CODES: &[&str] = &["unknown_parameter", "unsupported_parameter"];
 /// Codes of failed tasks that may succeed at another attempt.
@@ -99,9 +99,11 @@ fn classify_task(body: &ErrorBody) -> UpstreamErrorKind {
 }
 
 fn is_moderated(body: &ErrorBody) -> bool {
-    let words = body.message.to_lowercase();
+    let message = body.message.to_lowercase();
     MODERATED_CODES.contains(&body.code.as_str())
-        || MODERATED_WORDS.iter().any(|phrase| words.contains(phrase))
+        || MODERATED_PHRASES
+            .iter()
+            .any(|phrase| message.contains(phrase))
 }
 
 fn request_id(headers: &HeaderMap) -> Option<&str> {

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn the_option_decides_then_the_id_then_the_family() {
+    fn the_dialect_is_determined_by_option_then_id_then_family() {
         let job = |family: &str| -> ImageJob {
             let job = serde_json::json!({
                 "model": "m", "family": family, "prompt": "p", "n": 1, "output_format": "png",

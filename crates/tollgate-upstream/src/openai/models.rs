@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thinking_models_take_no_sampling_and_the_new_cap() {
+    fn thinking_models_support_no_sampling_and_use_max_completion_tokens() {
         let thinking = "gpt-5 gpt-5-mini-2025-08-07 gpt-5.2 o3 o4-mini openai/gpt-5 o1";
         for id in thinking.split(' ') {
             let traits = traits(id, true);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_models_get_every_field() {
+    fn unknown_models_support_every_field() {
         let plain = traits("llama-3.3-70b", false);
         assert!(
             !plain.rejects_unknown_fields

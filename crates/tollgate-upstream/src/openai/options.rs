@@ -35,8 +35,8 @@ fn check_values(owner: &str, options: &Map<String, Value>) -> Result<(), String>
                 (named, "\"gpt\" or \"generic\"")
             }
             PER_CALL => {
-                let most = u64::from(MAX_PER_CALL);
-                let in_range = value.as_u64().is_some_and(|n| (1..=most).contains(&n));
+                let max = u64::from(MAX_PER_CALL);
+                let in_range = value.as_u64().is_some_and(|n| (1..=max).contains(&n));
                 (in_range, "a whole number from 1 to 10")
             }
             VOICE => (is_name(value), "a text that is not empty"),

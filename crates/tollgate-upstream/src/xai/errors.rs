@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::adapter::{ErrorBody, HttpResponse, ProviderClient, classify_error};
 use crate::error::{ProviderError, UpstreamErrorKind};
 
-const MODERATED_WORDS: &[&str] = &[
+const MODERATED_PHRASES: &[&str] = &[
     "moderation",
     "moderated",
     "content policy",
@@ -13,8 +13,8 @@ const MODERATED_WORDS: &[&str] = &[
     "safety",
     "usage guidelines",
 ];
-const KEY_WORDS: &[&str] = &["api key"];
-const QUOTA_WORDS: &[&str] = &[
+const KEY_PHRASES: &[&str] = &["api key"];
+const QUOTA_PHRASES: &[&str] = &[
     "credits",
     "spending limit",
     "out of funds",
@@ -22,7 +22,7 @@ const QUOTA_WORDS: &[&str] = &[
     "purchase",
 ];
 /// Messages about a field that the server does not support: the gateway should not have sent it, so the client is not at fault.
-const UNSUPPORTED_WORDS: &[&str] = &["argument not supported"];
+const UNSUPPORTED_PHRASES: &[&str] = &["argument not supported"];
 /// Codes of failed tasks that may succeed at another attempt.
 const SERVER_CODES: &[&str] = &["internal_error", "server_error", "unavailable", "timeout"];
 
@@ -66,14 +66,14 @@ fn classify(status: u16, body: &ErrorBody) -> UpstreamErrorKind {
     use UpstreamErrorKind::{
         KeyRejected, Moderated, QuotaExhausted, Rejected, Unavailable, UnsupportedByChannel,
     };
-    let words = body.message.to_lowercase();
-    let has_phrase = |list: &[&str]| list.iter().any(|phrase| words.contains(phrase));
+    let message = body.message.to_lowercase();
+    let has_phrase = |list: &[&str]| list.iter().any(|phrase| message.contains(phrase));
     match status {
-        400 | 403 | 422 if has_phrase(MODERATED_WORDS) => Moderated,
-        400 | 401 | 403 if has_phrase(KEY_WORDS) => KeyRejected,
-        400 | 402 | 403 | 429 if has_phrase(QUOTA_WORDS) => QuotaExhausted,
-        400 | 422 if has_phrase(UNSUPPORTED_WORDS) => UnsupportedByChannel,
-        404 if words.starts_with("voice") => Rejected,
+        400 | 403 | 422 if has_phrase(MODERATED_PHRASES) => Moderated,
+        400 | 401 | 403 if has_phrase(KEY_PHRASES) => KeyRejected,
+        400 | 402 | 403 | 429 if has_phrase(QUOTA_PHRASES) => QuotaExhausted,
+        400 | 422 if has_phrase(UNSUPPORTED_PHRASES) => UnsupportedByChannel,
+        404 if message.starts_with("voice") => Rejected,
         200..300 => Unavailable,
         _ => classify_error(status, &body.code, &body.message),
     }
@@ -81,10 +81,10 @@ fn classify(status: u16, body: &ErrorBody) -> UpstreamErrorKind {
 
 fn classify_task(body: &ErrorBody) -> UpstreamErrorKind {
     use UpstreamErrorKind::{Failed, Moderated, Rejected, Unavailable};
-    let words = body.message.to_lowercase();
+    let message = body.message.to_lowercase();
     let code = body.code.to_ascii_lowercase();
-    let has_phrase = |phrase: &&str| words.contains(*phrase) || code.contains(*phrase);
-    if MODERATED_WORDS.iter().any(has_phrase) {
+    let has_phrase = |phrase: &&str| message.contains(*phrase) || code.contains(*phrase);
+    if MODERATED_PHRASES.iter().any(has_phrase) {
         return Moderated;
     }
     match code.as_str() {

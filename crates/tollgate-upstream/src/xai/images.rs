@@ -19,7 +19,7 @@ use crate::provider::{Attempt, Completed, ImageCall, ImageProvider, ResultData, 
 use crate::raster::Upload;
 
 /// Maximum number of images of one call.
-const MOST_PER_CALL: u32 = 10;
+const MAX_PER_CALL: u32 = 10;
 /// Number of images of one call to a model that generates fewer, the same as in the public clients.
 const FEW_PER_CALL: u32 = 3;
 /// Maximum number of references of one call, as in the public clients.
@@ -49,7 +49,7 @@ impl ImageProvider for Images {
             let references = readable(call.references).await?;
             let requested = call.job.n;
             let completed = self
-                .generate_all(attempt, &fields, &references, requested, MOST_PER_CALL)
+                .generate_all(attempt, &fields, &references, requested, MAX_PER_CALL)
                 .await;
             match completed {
                 Err(error) if requested > FEW_PER_CALL && errors::is_about_n(&error) => {
@@ -92,8 +92,8 @@ impl Images {
         let request = if references.is_empty() {
             HttpRequest::post(self.0.url("/images/generations"), &fields.into())
         } else {
-            let mut slots = InlineFiles::new();
-            let image = |image| json!({"url": slots.image(image), "type": "image_url"});
+            let mut inline_files = InlineFiles::new();
+            let image = |image| json!({"url": inline_files.image(image), "type": "image_url"});
             let mut images: Vec<Value> = references.iter().map(image).collect();
             match images.len() {
                 1 => fields.insert("image".into(), images.remove(0)),
@@ -101,7 +101,7 @@ impl Images {
             };
             let json = HeaderValue::from_static("application/json");
             let url = self.0.url("/images/edits");
-            HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
+            HttpRequest::post_body(url, json, inline_files.into_body(&fields.into()))
         };
         let request = request
             .with_authorization(BEARER, attempt.key)?

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_are_the_named_or_the_nearest() {
+    fn a_supported_ratio_is_kept_and_others_become_the_nearest() {
         for (ratios, named, (width, height), expected) in [
             (OF_IMAGES, Some("16:9"), (1280, 720), "16:9"),
             (OF_IMAGES, Some("21:9"), (2016, 864), "20:9"),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn tiers_are_the_named_or_the_nearest() {
+    fn a_supported_tier_is_kept_and_others_become_the_nearest() {
         assert_eq!(tier_of_image(PixelSize::new(1280, 720)), None);
         assert_eq!(tier_of_image(PixelSize::new(2048, 2048)), Some("2k"));
         for (named, (width, height), few, expected) in [

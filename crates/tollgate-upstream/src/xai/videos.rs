@@ -36,8 +36,8 @@ impl VideoProvider for Videos {
         let (mut fields, changes) = fields(id, call.job, role)?;
         changes.report_to(call.attempt.sink);
         let images = readable(call.images).await?;
-        let mut slots = InlineFiles::new();
-        let image = |image| json!({"url": slots.image(image)});
+        let mut inline_files = InlineFiles::new();
+        let image = |image| json!({"url": inline_files.image(image)});
         let mut images: Vec<Value> = images.iter().map(image).collect();
         match role {
             Role::None => {}
@@ -46,7 +46,7 @@ impl VideoProvider for Videos {
         }
         let json = HeaderValue::from_static("application/json");
         let url = client.url("/videos/generations");
-        let request = HttpRequest::post_body(url, json, slots.into_body(&fields.into()))
+        let request = HttpRequest::post_body(url, json, inline_files.into_body(&fields.into()))
             .with_authorization(BEARER, call.attempt.key)?
             .with_trace(call.attempt.trace)
             .creating();

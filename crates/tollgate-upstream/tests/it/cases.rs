@@ -212,7 +212,7 @@ impl Case {
     }
 
     /// The exchanges, one for each request.
-    fn script(&self) -> Vec<Exchange> {
+    fn repeated_exchanges(&self) -> Vec<Exchange> {
         let times = |exchange: &Exchange| exchange.times.unwrap_or(1);
         let repeated = |exchange: &Exchange| vec![exchange.clone(); times(exchange)];
         self.exchanges.iter().flat_map(repeated).collect()
@@ -220,8 +220,8 @@ impl Case {
 
     /// The outcome of the case, and its expected outcome.
     async fn run(&self, kind: &str) -> (Value, Value) {
-        let script = Script::new(self.script());
-        let replies = Arc::clone(&script);
+        let remaining = RemainingExchanges::new(self.repeated_exchanges());
+        let replies = Arc::clone(&remaining);
         let server = FixtureServer::start(move |request| replies.reply(request)).await;
         let channel = self.channel(kind, server.url(&self.base));
         let (outcome, sink) = match &self.chat {
@@ -238,7 +238,7 @@ impl Case {
         let error = outcome.error.as_ref();
         assert!(!error.is_some_and(|e| e.message.is_empty() || format!("{e:?}").contains(KEY)));
         // The status of an error response is the status of the error.
-        let status = match script.exchanges[..] {
+        let status = match remaining.exchanges[..] {
             [ref exchange] if self.outcome.starts_with("error ") && !exchange.cut => {
                 exchange.status.filter(|status| *status >= 400)
             }
@@ -247,7 +247,7 @@ impl Case {
         let delay = error.and_then(|error| error.retry_after);
         let results = sink.results();
         let results = results.iter().map(|result| shown(result, &server));
-        let (sent, requests) = self.requests(&script.exchanges, &server.received());
+        let (sent, requests) = self.requests(&remaining.exchanges, &server.received());
         let actual = json!({
             "outcome": outcome.text,
             "message": self.message.as_ref().and(error.map(|error| &error.message)),
@@ -315,13 +315,13 @@ impl Case {
     }
 }
 
-/// The responses of a case that have not been sent.
-struct Script {
+/// The exchanges of a case; `open` has the positions of those whose responses have not been sent.
+struct RemainingExchanges {
     exchanges: Vec<Exchange>,
     open: Mutex<Vec<usize>>,
 }
 
-impl Script {
+impl RemainingExchanges {
     fn new(exchanges: Vec<Exchange>) -> Arc<Self> {
         let open = Mutex::new((0..exchanges.len()).collect());
         Arc::new(Self { exchanges, open })

@@ -27,7 +27,7 @@ pub(crate) fn open(channel: Channel) -> Arc<dyn ChatProvider> {
     let egress = Client::new(ClientOptions::default());
     let open = entry(&channel.kind).open;
     let provider = open(&Arc::new(channel), &Settings::default(), &egress);
-    provider.chat.expect("it answers chats")
+    provider.chat.expect("the provider supports chats")
 }
 
 /// A request of a client.
@@ -97,7 +97,7 @@ fn openai(base: String) -> Channel {
 }
 
 #[tokio::test]
-async fn openai_gets_the_body_as_it_is_and_these_headers_only() {
+async fn openai_receives_the_unchanged_body_and_only_these_headers() {
     let server = FixtureServer::start(|_| reply(200, JSON, "{}")).await;
     let mut chat = Chat::new("chat-completions");
     for (name, value) in [

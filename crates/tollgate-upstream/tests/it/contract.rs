@@ -184,7 +184,7 @@ async fn a_job_completes_and_delivers_its_result() {
 }
 
 #[tokio::test]
-async fn the_request_that_starts_a_job_says_which_trace_it_belongs_to() {
+async fn only_the_request_that_starts_a_job_has_trace_headers() {
     const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const TRACESTATE: &str = "vendor=a:b,other=1";
     for case in cases() {
@@ -206,7 +206,7 @@ async fn the_request_that_starts_a_job_says_which_trace_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn errors_of_submissions_are_classified_alike() {
+async fn errors_of_submissions_have_the_same_kind_for_every_provider() {
     for case in cases() {
         for (directive, expected) in with_special(SUBMIT_ERRORS, &case.submit_errors) {
             let (_fake, adapter) = case.open(0).await;
@@ -232,7 +232,7 @@ async fn errors_of_submissions_are_classified_alike() {
 }
 
 #[tokio::test]
-async fn errors_of_accepted_jobs_are_classified_alike() {
+async fn errors_of_accepted_jobs_have_the_same_kind_for_every_provider() {
     for case in cases() {
         let Some(queue) = &case.queue else { continue };
         for (directive, expected) in with_special(TASK_ERRORS, &queue.task_errors) {
@@ -256,7 +256,7 @@ async fn errors_of_accepted_jobs_are_classified_alike() {
 }
 
 #[tokio::test]
-async fn a_failed_poll_leaves_the_job_to_the_next_poll() {
+async fn a_failed_poll_returns_a_classified_error_and_does_not_end_the_job() {
     for case in cases() {
         let Some(queue) = &case.queue else { continue };
         for (directive, expected) in with_special(POLL_ERRORS, &queue.poll_errors) {
@@ -315,7 +315,7 @@ async fn a_cancelled_attempt_ends_at_once() {
 }
 
 #[tokio::test]
-async fn without_a_connection_nothing_was_submitted() {
+async fn a_failed_connection_is_an_unavailable_upstream() {
     for case in cases() {
         let adapter = Adapter::open(case.channel("http://127.0.0.1:1".to_owned()));
         let error = case.start(&adapter, "a cat").await.unwrap_err();
@@ -324,7 +324,7 @@ async fn without_a_connection_nothing_was_submitted() {
 }
 
 #[tokio::test]
-async fn a_job_whose_acceptance_was_lost_is_found_or_nothing_is_claimed() {
+async fn a_job_whose_acceptance_was_lost_is_found_if_the_provider_supports_it() {
     for case in cases() {
         let Some(queue) = &case.queue else { continue };
         let (_fake, adapter) = case.open(2).await;
@@ -345,7 +345,7 @@ async fn a_job_whose_acceptance_was_lost_is_found_or_nothing_is_claimed() {
                     case.model
                 );
             }
-            false => assert_eq!(after, Found::CannotTell, "{}", case.model),
+            false => assert_eq!(after, Found::Unknown, "{}", case.model),
         }
     }
 }

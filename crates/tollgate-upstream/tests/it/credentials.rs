@@ -58,7 +58,7 @@ fn kling_claims(request: &ReceivedRequest) -> Value {
 }
 
 #[tokio::test]
-async fn klings_tokens_follow_the_providers_clock() {
+async fn klings_tokens_use_the_providers_clock() {
     let requests = AtomicUsize::new(0);
     let later = SystemTime::now() + Duration::from_secs(7200);
     let server = FixtureServer::start(move |_| {
@@ -311,7 +311,7 @@ async fn errors_of_the_token_service_are_classified() {
 }
 
 #[test]
-fn keys_that_cannot_work_are_rejected_without_being_shown() {
+fn invalid_keys_are_rejected_without_being_printed() {
     let vertex = json!({ "platform": "vertex", "project": "p" });
     for (options, key, expected) in [
         (
@@ -381,7 +381,7 @@ async fn poll_platform(
 }
 
 #[tokio::test]
-async fn the_agent_platforms_video_is_in_the_response_whatever_its_chunks() {
+async fn a_video_in_the_agent_platforms_response_is_decoded_across_chunks() {
     let video: Vec<u8> = (0..3_000_001_u32).map(|n| (n % 251) as u8).collect();
     let start = r#"{"done":true,"response":{"videos":[{"bytesBase64Encoded":""#;
     let end = r#"","mimeType":"video/mp4"}]}}"#;

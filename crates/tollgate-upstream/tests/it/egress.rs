@@ -299,10 +299,10 @@ async fn the_key_goes_to_the_providers_own_origin_only() {
 }
 
 #[tokio::test]
-async fn a_fetch_from_the_provider_has_limits_too() {
+async fn a_fetch_from_the_provider_has_limits() {
     let server = Server::start().await;
     for (path, expected) in [
-        ("/missing", "the URL's host answered with HTTP status 404"),
+        ("/missing", "the URL's host responded with HTTP status 404"),
         ("/long", "the body is larger than 10000 bytes"),
         ("/chunks", "the body is larger than 10000 bytes"),
         ("/loop", "the URL redirects more than 3 times"),
@@ -324,7 +324,7 @@ async fn responses_without_a_complete_file_are_errors() {
     let broken_off = "the connection broke off before the response was complete";
     let compressed = "the URL's host sent a compressed body, which was not requested";
     for (path, expected) in [
-        ("/missing", "the URL's host answered with HTTP status 404"),
+        ("/missing", "the URL's host responded with HTTP status 404"),
         ("/gzip", compressed),
         ("/long", "the body is larger than 10000 bytes"),
         ("/chunks", "the body is larger than 10000 bytes"),
@@ -373,7 +373,7 @@ async fn a_fetch_has_a_total_timeout() {
 }
 
 #[tokio::test]
-async fn a_silent_host_is_given_up() {
+async fn a_fetch_from_a_silent_host_times_out() {
     let server = Server::start().await;
     let client = client(&["127.0.0.0/8"]);
     let limits = FetchLimits {
@@ -460,7 +460,7 @@ async fn a_redirect_to_a_rebound_name_is_rejected() {
 }
 
 #[tokio::test]
-async fn one_private_address_among_public_ones_rejects_them_all() {
+async fn a_host_with_any_private_address_is_rejected() {
     for addresses in [&["8.8.8.8", "10.0.0.1"], &["::1", "8.8.8.8"]] {
         let client = Client::new(ClientOptions {
             resolver: ChangingResolver::new(&[addresses]),
@@ -478,7 +478,7 @@ async fn one_private_address_among_public_ones_rejects_them_all() {
 }
 
 #[tokio::test]
-async fn tls_is_verified_by_name_and_never_left_by_a_redirect() {
+async fn tls_names_are_verified_and_a_redirect_to_http_is_rejected() {
     let (server, roots) = tls::start("images.example").await;
     let client = |name_known: bool| {
         let roots = if name_known {
@@ -527,7 +527,7 @@ const TIMEOUTS: Timeouts = Timeouts {
 };
 
 #[tokio::test]
-async fn unguarded_requests_go_anywhere_and_follow_no_redirect() {
+async fn unguarded_requests_reach_private_addresses_and_follow_no_redirect() {
     let server = Server::start().await;
     let client = client(&[]);
     let response = client

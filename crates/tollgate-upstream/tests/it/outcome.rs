@@ -57,7 +57,7 @@ impl Outcome {
         match result {
             Ok(Found::Accepted(id)) => Self::new(format!("found {id}")),
             Ok(Found::Nothing) => Self::new("nothing"),
-            Ok(Found::CannotTell) => Self::new("cannot tell"),
+            Ok(Found::Unknown) => Self::new("unknown"),
             Err(error) => Self::failed("error", error),
         }
     }

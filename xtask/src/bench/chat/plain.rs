@@ -1,6 +1,6 @@
 //! Measures complete responses, with about 1 KB in each direction: processor time and throughput.
 
-use super::super::load::{self, Measured};
+use super::super::load::{self, Measurement};
 use super::super::table::Table;
 use super::setup::Setup;
 
@@ -9,14 +9,19 @@ const PATH: &str = "/v1/chat/completions";
 
 /// Measures chats of the same format and translated chats, compared with the bare proxy and nginx.
 pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
-    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", None)?;
-    let held = setup.held()?;
-    let translated = setup.ours(&setup.unlimited, PATH, "claude-haiku-4-5-20251001", None)?;
-    let proxy = setup.proxy(None);
-    let nginx = setup.nginx(None);
+    let ours = setup.gateway_target(&setup.unlimited_key, PATH, "gpt-5", None)?;
+    let held = setup.gateway_target_with_hold()?;
+    let translated = setup.gateway_target(
+        &setup.unlimited_key,
+        PATH,
+        "claude-haiku-4-5-20251001",
+        None,
+    )?;
+    let proxy = setup.proxy_target(None);
+    let nginx = setup.nginx_target(None);
     let mut targets = vec![&ours, &held, &translated, &proxy];
     targets.extend(&nginx);
-    let sums = load::around(&targets, CONNECTIONS, seconds).await?;
+    let sums = load::run_alternating(&targets, CONNECTIONS, seconds).await?;
     let names = [
         "gateway",
         "gateway, balance held",
@@ -34,7 +39,7 @@ pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> R
             format!("{:.1}", measured.cpu_us()),
         );
     }
-    let cpu = |a: &Measured, b: &Measured| a.cpu_us() / b.cpu_us();
+    let cpu = |a: &Measurement, b: &Measurement| a.cpu_us() / b.cpu_us();
     table.at_most(
         "plain chat: CPU beside the bare hyper proxy",
         2.5,

@@ -34,8 +34,9 @@ pub(crate) fn serve(upstream: &str) -> Outcome {
             let _ = stream.set_nodelay(true);
             let (client, upstream) = (client.clone(), Arc::clone(&upstream));
             tokio::spawn(async move {
-                let service =
-                    service_fn(move |request| pass(client.clone(), Arc::clone(&upstream), request));
+                let service = service_fn(move |request| {
+                    forward(client.clone(), Arc::clone(&upstream), request)
+                });
                 let http = hyper::server::conn::http1::Builder::new();
                 let _ = http.serve_connection(TokioIo::new(stream), service).await;
             });
@@ -43,7 +44,7 @@ pub(crate) fn serve(upstream: &str) -> Outcome {
     })
 }
 
-async fn pass(
+async fn forward(
     client: Upstream,
     upstream: Arc<str>,
     mut request: Request<Incoming>,

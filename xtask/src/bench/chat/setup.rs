@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::super::load::{Requests, Target, request};
+use super::super::load::{Requests, Target, request_bytes};
 use super::nginx::Nginx;
 use crate::gateway::Gateway;
 
@@ -17,23 +17,23 @@ const PROMPT: &str = "Tell me about the harbour at dawn, its boats, the people w
 /// A running setup.
 pub(in super::super) struct Setup {
     /// Dropped before the gateway: otherwise the gateway would read every stream that a client has left to its end before it stops.
-    pub(super) upstream: Helper,
+    pub(super) upstream: HelperServer,
     pub(in super::super) gateway: Gateway,
     /// The key of a user with a balance: an amount is held before each call.
-    pub(in super::super) limited: String,
+    pub(in super::super) limited_key: String,
     /// The key of a user without limit: each request needs one write.
-    pub(in super::super) unlimited: String,
-    proxy: Helper,
+    pub(in super::super) unlimited_key: String,
+    proxy: HelperServer,
     pub(super) nginx: Option<Nginx>,
 }
 
 /// A server of this tool in a process of its own. Dropping it stops it.
-pub(super) struct Helper {
+pub(super) struct HelperServer {
     server: Child,
     pub(super) address: String,
 }
 
-impl Helper {
+impl HelperServer {
     fn start(arguments: &[&str]) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|e| e.to_string())?;
         let mut command = Command::new(program);
@@ -52,7 +52,7 @@ impl Helper {
     }
 }
 
-impl Drop for Helper {
+impl Drop for HelperServer {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -67,16 +67,16 @@ impl Setup {
     ) -> Result<Self, String> {
         let mut new = Self::start_servers(binary, database_url)?;
         let key = |arguments: &[&str], user: &str| -> Result<String, String> {
-            new.gateway.record(arguments)?;
+            new.gateway.cli_json(arguments)?;
             // A limit that is never reached, but is counted nevertheless.
             let create = ["key", "create", "--user", user, "--rpm", "1000000000"];
-            let key = new.gateway.record(&create)?;
+            let key = new.gateway.cli_json(&create)?;
             Ok(key["key"].as_str().unwrap_or_default().to_owned())
         };
         let limited = ["user", "create", "limited", "--balance", "1000000"];
         let limited = key(&limited, "limited")?;
         let unlimited = key(&["user", "create", "free", "--unlimited"], "free")?;
-        (new.limited, new.unlimited) = (limited, unlimited);
+        (new.limited_key, new.unlimited_key) = (limited, unlimited);
         // The running server reads the changes within a second.
         std::thread::sleep(std::time::Duration::from_secs(1));
         Ok(new)
@@ -90,23 +90,23 @@ impl Setup {
         [limited, unlimited]: [String; 2],
     ) -> Result<Self, String> {
         let mut new = Self::start_servers(binary, Some(database_url))?;
-        (new.limited, new.unlimited) = (limited, unlimited);
+        (new.limited_key, new.unlimited_key) = (limited, unlimited);
         Ok(new)
     }
 
     fn start_servers(binary: &Path, database_url: Option<&str>) -> Result<Self, String> {
-        let upstream = Helper::start(&["bench-upstream"])?;
-        let proxy = Helper::start(&["bench-proxy", &upstream.address])?;
+        let upstream = HelperServer::start(&["bench-upstream"])?;
+        let proxy = HelperServer::start(&["bench-proxy", &upstream.address])?;
         let nginx = Nginx::start(&upstream.address)?;
         let mut gateway = Gateway::prepare(binary, &settings(&upstream.address))?;
         if let Some(url) = database_url {
-            gateway.environment("TOLLGATE_DATABASE__URL", url);
+            gateway.set_environment("TOLLGATE_DATABASE__URL", url);
         }
         gateway.start()?;
         Ok(Self {
             gateway,
-            limited: String::new(),
-            unlimited: String::new(),
+            limited_key: String::new(),
+            unlimited_key: String::new(),
             upstream,
             proxy,
             nginx,
@@ -114,7 +114,7 @@ impl Setup {
     }
 
     /// The gateway as target, with requests for `model` at `path`.
-    pub(super) fn ours(
+    pub(super) fn gateway_target(
         &self,
         key: &str,
         path: &str,
@@ -122,7 +122,7 @@ impl Setup {
         stream: Option<&str>,
     ) -> Result<Target, String> {
         let pid = self.gateway.pid().ok_or("the gateway is not running")?;
-        Ok(target(
+        Ok(build_target(
             self.gateway.address(),
             pid,
             path,
@@ -133,13 +133,13 @@ impl Setup {
     }
 
     /// The gateway as target, with plain chats of a user with a balance.
-    pub(in super::super) fn held(&self) -> Result<Target, String> {
-        self.ours(&self.limited, "/v1/chat/completions", "gpt-5", None)
+    pub(in super::super) fn gateway_target_with_hold(&self) -> Result<Target, String> {
+        self.gateway_target(&self.limited_key, "/v1/chat/completions", "gpt-5", None)
     }
 
     /// The bare proxy as target.
-    pub(super) fn proxy(&self, stream: Option<&str>) -> Target {
-        target(
+    pub(super) fn proxy_target(&self, stream: Option<&str>) -> Target {
+        build_target(
             self.proxy.address.clone(),
             self.proxy.server.id(),
             "/v1/chat/completions",
@@ -150,9 +150,9 @@ impl Setup {
     }
 
     /// nginx as target, if it is installed.
-    pub(super) fn nginx(&self, stream: Option<&str>) -> Option<Target> {
+    pub(super) fn nginx_target(&self, stream: Option<&str>) -> Option<Target> {
         let nginx = self.nginx.as_ref()?;
-        Some(target(
+        Some(build_target(
             nginx.address(),
             nginx.pid(),
             "/v1/chat/completions",
@@ -163,8 +163,8 @@ impl Setup {
     }
 
     /// The upstream itself as target.
-    pub(super) fn direct(&self, stream: Option<&str>) -> Target {
-        target(
+    pub(super) fn upstream_target(&self, stream: Option<&str>) -> Target {
+        build_target(
             self.upstream.address.clone(),
             self.upstream.server.id(),
             "/v1/chat/completions",
@@ -185,7 +185,7 @@ fn settings(upstream: &str) -> String {
     )
 }
 
-fn target(
+fn build_target(
     address: String,
     pid: u32,
     path: &str,
@@ -196,7 +196,7 @@ fn target(
     let mut body = json!({
         "model": model,
         "messages": [
-            { "role": "system", "content": "You are a guide who answers in one paragraph." },
+            { "role": "system", "content": "You are a guide who replies in one paragraph." },
             { "role": "user", "content": PROMPT.repeat(8) },
         ],
         "max_completion_tokens": 400,
@@ -206,7 +206,7 @@ fn target(
         body["stream_options"] = json!({ "include_usage": true });
         body["user"] = json!(kind);
     }
-    let bytes = request("POST", path, key, &body.to_string());
+    let bytes = request_bytes("POST", path, key, &body.to_string());
     let requests: Requests = Arc::new(move |_| bytes.clone());
     Target {
         address,

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use super::super::load::{Target, cpu_seconds, memory};
+use super::super::load::{Target, cpu_seconds, memory_bytes};
 use super::super::table::Table;
 use super::setup::Setup;
 use super::upstream::{ENDLESS, OPEN};
@@ -17,7 +17,7 @@ const PATH: &str = "/v1/chat/completions";
 const CONNECTIONS: usize = 64;
 const PACED: Option<&str> = Some("paced");
 /// The number of first chunks from which the median is computed.
-const FIRSTS: usize = 400;
+const FIRST_CHUNKS: usize = 400;
 const OPEN_STREAMS: u64 = 2_000;
 const SLOW_CLIENTS: u64 = 20;
 /// How long slow clients do not read.
@@ -27,21 +27,21 @@ const LAST: &[u8] = b"0\r\n\r\n";
 
 /// Measures all properties of streams.
 pub(super) async fn measure(setup: &Setup, seconds: u64, table: &mut Table) -> Result<(), String> {
-    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", PACED)?;
-    chunks(setup, &ours, seconds, table).await?;
-    first_chunk(setup, &ours, table).await?;
-    open_streams(setup, table).await?;
-    slow_clients(setup, table).await
+    let ours = setup.gateway_target(&setup.unlimited_key, PATH, "gpt-5", PACED)?;
+    measure_chunks(setup, &ours, seconds, table).await?;
+    measure_first_chunk(setup, &ours, table).await?;
+    measure_open_streams(setup, table).await?;
+    measure_slow_clients(setup, table).await
 }
 
-async fn chunks(
+async fn measure_chunks(
     setup: &Setup,
     ours: &Target,
     seconds: u64,
     table: &mut Table,
 ) -> Result<(), String> {
-    let proxy = setup.proxy(PACED);
-    let nginx = setup.nginx(PACED);
+    let proxy = setup.proxy_target(PACED);
+    let nginx = setup.nginx_target(PACED);
     let mut targets = vec![("gateway", ours), ("bare hyper proxy", &proxy)];
     targets.extend(nginx.as_ref().map(|nginx| ("nginx", nginx)));
     let mut sums = vec![(0u64, 0f64); targets.len()];
@@ -49,7 +49,7 @@ async fn chunks(
         for step in 0..targets.len() {
             let at = (turn + step) % targets.len();
             let before = cpu_seconds(targets[at].1.pid)?;
-            let n = pour(targets[at].1, Duration::from_secs(1)).await?;
+            let n = count_events(targets[at].1, Duration::from_secs(1)).await?;
             sums[at].0 += n;
             sums[at].1 += cpu_seconds(targets[at].1.pid)? - before;
         }
@@ -80,7 +80,7 @@ async fn chunks(
 }
 
 /// Reads streams over kept connections for `limit`; returns the number of events.
-async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
+async fn count_events(target: &Target, limit: Duration) -> Result<u64, String> {
     let until = Instant::now() + limit;
     let events = Arc::new(AtomicU64::new(0));
     let mut tasks = JoinSet::new();
@@ -128,14 +128,18 @@ async fn pour(target: &Target, limit: Duration) -> Result<u64, String> {
 }
 
 /// The median of how much later the first chunk arrives through the gateway than directly from the upstream.
-async fn first_chunk(setup: &Setup, ours: &Target, table: &mut Table) -> Result<(), String> {
-    let limited = setup.ours(&setup.limited, PATH, "gpt-5", PACED)?;
-    let direct = setup.direct(PACED);
+async fn measure_first_chunk(
+    setup: &Setup,
+    ours: &Target,
+    table: &mut Table,
+) -> Result<(), String> {
+    let limited = setup.gateway_target(&setup.limited_key, PATH, "gpt-5", PACED)?;
+    let direct = setup.upstream_target(PACED);
     let [mut through, mut held, mut straight] = [Vec::new(), Vec::new(), Vec::new()];
-    for _ in 0..FIRSTS {
-        straight.push(first(&direct).await?);
-        through.push(first(ours).await?);
-        held.push(first(&limited).await?);
+    for _ in 0..FIRST_CHUNKS {
+        straight.push(time_to_first_event(&direct).await?);
+        through.push(time_to_first_event(ours).await?);
+        held.push(time_to_first_event(&limited).await?);
     }
     let median = |times: &mut Vec<Duration>| {
         times.sort_unstable();
@@ -160,7 +164,7 @@ async fn first_chunk(setup: &Setup, ours: &Target, table: &mut Table) -> Result<
 }
 
 /// The time to the first event on a connection that is already open; the remaining events are not read.
-async fn first(target: &Target) -> Result<Duration, String> {
+async fn time_to_first_event(target: &Target) -> Result<Duration, String> {
     let mut stream = connect(&target.address).await?;
     let request = (target.requests)(0);
     let mut buffer = Vec::with_capacity(16 * 1024);
@@ -182,10 +186,10 @@ async fn first(target: &Target) -> Result<Duration, String> {
     Ok(began.elapsed())
 }
 
-async fn open_streams(setup: &Setup, table: &mut Table) -> Result<(), String> {
-    let ours = setup.ours(&setup.unlimited, PATH, "gpt-5", Some(OPEN))?;
-    let each = memory_of_open(&ours).await?;
-    let proxy = memory_of_open(&setup.proxy(Some(OPEN))).await?;
+async fn measure_open_streams(setup: &Setup, table: &mut Table) -> Result<(), String> {
+    let ours = setup.gateway_target(&setup.unlimited_key, PATH, "gpt-5", Some(OPEN))?;
+    let each = memory_per_open_stream(&ours).await?;
+    let proxy = memory_per_open_stream(&setup.proxy_target(Some(OPEN))).await?;
     table.at_most("open streams: KiB of memory each", 40.0, each);
     table.note(
         "open streams: KiB of the bare hyper proxy",
@@ -195,26 +199,26 @@ async fn open_streams(setup: &Setup, table: &mut Table) -> Result<(), String> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-async fn memory_of_open(target: &Target) -> Result<f64, String> {
-    let before = memory(target.pid, "VmRSS:")?;
+async fn memory_per_open_stream(target: &Target) -> Result<f64, String> {
+    let before = memory_bytes(target.pid, "VmRSS:")?;
     let mut streams = Vec::new();
     for _ in 0..OPEN_STREAMS {
         streams.push(open_stream(target).await?);
     }
-    let grown = memory(target.pid, "VmRSS:")?.saturating_sub(before);
+    let grown = memory_bytes(target.pid, "VmRSS:")?.saturating_sub(before);
     Ok(grown as f64 / OPEN_STREAMS as f64 / 1024.0)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for people")]
-async fn slow_clients(setup: &Setup, table: &mut Table) -> Result<(), String> {
-    let target = setup.ours(&setup.unlimited, PATH, "gpt-5", Some(ENDLESS))?;
-    let before = memory(target.pid, "VmRSS:")?;
+async fn measure_slow_clients(setup: &Setup, table: &mut Table) -> Result<(), String> {
+    let target = setup.gateway_target(&setup.unlimited_key, PATH, "gpt-5", Some(ENDLESS))?;
+    let before = memory_bytes(target.pid, "VmRSS:")?;
     let mut streams = Vec::new();
     for _ in 0..SLOW_CLIENTS {
         streams.push(open_stream(&target).await?);
     }
     tokio::time::sleep(SLOW_FOR).await;
-    let grown = memory(target.pid, "VmRSS:")?.saturating_sub(before);
+    let grown = memory_bytes(target.pid, "VmRSS:")?.saturating_sub(before);
     table.at_most(
         "slow clients: KiB buffered of each",
         256.0,

@@ -37,19 +37,19 @@ pub(crate) fn serve() -> Outcome {
             .await
             .map_err(|e| e.to_string())?;
         println!("{}", listener.local_addr().map_err(|e| e.to_string())?);
-        let answers = Answers::new();
+        let responses = FixedResponses::new();
         loop {
             let (stream, _) = listener.accept().await.map_err(|e| e.to_string())?;
-            tokio::spawn(connection(stream, answers.clone()));
+            tokio::spawn(serve_connection(stream, responses.clone()));
         }
     })
 }
 
-async fn connection(stream: TcpStream, answers: Answers) {
+async fn serve_connection(stream: TcpStream, responses: FixedResponses) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
-        let answers = answers.clone();
-        async move { Ok::<_, Infallible>(answers.respond(request).await) }
+        let responses = responses.clone();
+        async move { Ok::<_, Infallible>(responses.respond(request).await) }
     });
     let served =
         hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
@@ -58,14 +58,14 @@ async fn connection(stream: TcpStream, answers: Answers) {
 }
 
 #[derive(Clone)]
-struct Answers {
+struct FixedResponses {
     completion: Bytes,
     message: Bytes,
     chunk: Bytes,
     last: Bytes,
 }
 
-impl Answers {
+impl FixedResponses {
     fn new() -> Self {
         let text = "The harbour lies still at dawn. ".repeat(REPLY / 32);
         let completion = json!({
@@ -112,22 +112,22 @@ impl Answers {
         if !is_stream {
             return complete_response(self.completion.clone());
         }
-        let pieces = Pieces {
+        let chunks = StreamChunks {
             chunk: self.chunk.clone(),
             last: self.last.clone(),
             sent: 0,
-            pace: paced(),
+            pace: pace_interval(),
             kind: if has(OPEN) {
-                Kind::Open
+                StreamKind::Open
             } else if has(ENDLESS) {
-                Kind::Endless
+                StreamKind::Endless
             } else {
-                Kind::Paced
+                StreamKind::Paced
             },
         };
-        let stream = futures_util::stream::unfold(pieces, |mut pieces| async move {
-            let piece = pieces.next().await?;
-            Some((Ok(Frame::data(piece)), pieces))
+        let stream = futures_util::stream::unfold(chunks, |mut chunks| async move {
+            let chunk = chunks.next_chunk().await?;
+            Some((Ok(Frame::data(chunk)), chunks))
         });
         let mut response = Response::new(StreamBody::new(stream).boxed_unsync());
         response.headers_mut().insert(
@@ -138,26 +138,26 @@ impl Answers {
     }
 }
 
-enum Kind {
+enum StreamKind {
     Paced,
     Open,
     Endless,
 }
 
-struct Pieces {
+struct StreamChunks {
     chunk: Bytes,
     last: Bytes,
     sent: usize,
     pace: Interval,
-    kind: Kind,
+    kind: StreamKind,
 }
 
-impl Pieces {
-    async fn next(&mut self) -> Option<Bytes> {
+impl StreamChunks {
+    async fn next_chunk(&mut self) -> Option<Bytes> {
         self.sent += 1;
         match self.kind {
-            Kind::Endless => Some(self.chunk.clone()),
-            Kind::Open if self.sent > 1 => {
+            StreamKind::Endless => Some(self.chunk.clone()),
+            StreamKind::Open if self.sent > 1 => {
                 sleep(Duration::from_secs(3_600)).await;
                 None
             }
@@ -174,7 +174,7 @@ impl Pieces {
     }
 }
 
-fn paced() -> Interval {
+fn pace_interval() -> Interval {
     let mut pace = interval(PACE);
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
     pace

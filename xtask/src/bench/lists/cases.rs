@@ -10,7 +10,7 @@ pub(super) struct Case {
     pub(super) name: String,
     /// The paths, which are requested in turn, with `{DAYS}` replaced.
     paths: Vec<String>,
-    /// Whether each request asks for the page after the previous one.
+    /// Whether each request is for the page after the previous one.
     pub(super) is_paged: bool,
 }
 
@@ -110,7 +110,7 @@ const GROUPS: &[&str] = &[
 ];
 
 /// All kinds of requests.
-pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
+pub(super) async fn all_cases(client: &mut Client) -> Result<Vec<Case>, String> {
     let mut cases = Vec::new();
     for days in [7, DAYS] {
         let lists = [
@@ -123,7 +123,7 @@ pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
                 let path = format!("/{list}?from={}{filter}", days_ago(days));
                 cases.push(Case::new(
                     format!("{list}, {days} days, {name}"),
-                    numbered(&path),
+                    numbered_paths(&path),
                 ));
             }
         }
@@ -136,7 +136,7 @@ pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
             cases.push(case);
         }
     }
-    by_id(client, &mut cases).await?;
+    add_cases_by_id(client, &mut cases).await?;
     for days in [1, 7, DAYS] {
         for groups in GROUPS {
             let path = format!("/usage?from={}&group_by={groups}", days_ago(days));
@@ -149,19 +149,19 @@ pub(super) async fn all(client: &mut Client) -> Result<Vec<Case>, String> {
 }
 
 /// Adds requests for users, keys, and objects that are found by an id.
-async fn by_id(client: &mut Client, cases: &mut Vec<Case>) -> Result<(), String> {
+async fn add_cases_by_id(client: &mut Client, cases: &mut Vec<Case>) -> Result<(), String> {
     for list in ["users", "keys"] {
         cases.push(Case::new(list, vec![format!("/{list}")]));
     }
     cases.push(Case::new(
         "entries of a user with balance",
-        numbered("/users/user_bench000#/entries?limit=50"),
+        numbered_paths("/users/user_bench000#/entries?limit=50"),
     ));
     let end = days_ago(3);
     let chats = client.get(&format!("/chats?limit=200&to={end}")).await?;
     let tasks = client.get(&format!("/tasks?limit=200&to={end}")).await?;
     let search = |name: &str, list: &Value, member: &str| {
-        let paths = values(list, member).map(|id| format!("/search?q={id}"));
+        let paths = member_values(list, member).map(|id| format!("/search?q={id}"));
         Case::new(format!("search, {name}"), paths.collect())
     };
     cases.push(search("a chat", &chats, "id"));
@@ -170,24 +170,24 @@ async fn by_id(client: &mut Client, cases: &mut Vec<Case>) -> Result<(), String>
     cases.push(search("a provider job", &tasks, "provider_job_id"));
     cases.push(Case::new(
         "search, a user",
-        numbered("/search?q=user_bench000#"),
+        numbered_paths("/search?q=user_bench000#"),
     ));
     cases.push(Case::new(
         "search, a key",
-        numbered("/search?q=key_bench000#"),
+        numbered_paths("/search?q=key_bench000#"),
     ));
     cases.push(Case::new(
         "search, no such request",
-        numbered("/search?q=req_none#"),
+        numbered_paths("/search?q=req_none#"),
     ));
     let from = days_ago(DAYS);
     let requests =
-        values(&chats, "request_id").map(|id| format!("/chats?from={from}&request_id={id}"));
+        member_values(&chats, "request_id").map(|id| format!("/chats?from={from}&request_id={id}"));
     cases.push(Case::new(
         format!("chats, {DAYS} days, a request"),
         requests.collect(),
     ));
-    let jobs = values(&tasks, "provider_job_id")
+    let jobs = member_values(&tasks, "provider_job_id")
         .map(|id| format!("/tasks?from={from}&provider_job_id={id}"));
     cases.push(Case::new(
         format!("tasks, {DAYS} days, a provider job"),
@@ -196,13 +196,13 @@ async fn by_id(client: &mut Client, cases: &mut Vec<Case>) -> Result<(), String>
     Ok(())
 }
 
-fn values<'a>(list: &'a Value, member: &'a str) -> impl Iterator<Item = &'a str> {
+fn member_values<'a>(list: &'a Value, member: &'a str) -> impl Iterator<Item = &'a str> {
     let items = list["data"].as_array().into_iter().flatten();
     items.filter_map(move |item| item[member].as_str())
 }
 
 /// The path a hundred times, each with another number.
-fn numbered(path: &str) -> Vec<String> {
+fn numbered_paths(path: &str) -> Vec<String> {
     (100..200)
         .map(|number| path.replace('#', &number.to_string()))
         .collect()

@@ -1,6 +1,6 @@
 //! A client of the admin API.
 
-use super::super::load::{Answer, Connection, request};
+use super::super::load::{Connection, RawResponse, request_bytes};
 
 /// The admin key with which the gateway is started.
 pub(super) const ADMIN_KEY: &str = "bench-admin-key";
@@ -16,8 +16,10 @@ impl Client {
     /// The JSON of a page.
     pub(super) async fn get(&mut self, path: &str) -> Result<serde_json::Value, String> {
         let path = format!("/admin/v1{path}");
-        self.0.send(&request("GET", &path, ADMIN_KEY, "")).await?;
-        let Answer { head, body } = self.0.read_response().await?;
+        self.0
+            .send(&request_bytes("GET", &path, ADMIN_KEY, ""))
+            .await?;
+        let RawResponse { head, body } = self.0.read_response().await?;
         let text = String::from_utf8_lossy(&body);
         if !head.starts_with("HTTP/1.1 200") {
             return Err(format!("{path}: {head} {text}"));

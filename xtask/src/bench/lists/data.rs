@@ -30,10 +30,10 @@ pub(super) enum Database {
 impl Database {
     /// The SQLite database in a data directory.
     pub(super) fn sqlite(data: &Path) -> Result<Self, String> {
-        fill::database(data).map(Self::Sqlite)
+        fill::find_database(data).map(Self::Sqlite)
     }
 
-    fn run(&self, script: &str) -> Result<(), String> {
+    fn run_script(&self, script: &str) -> Result<(), String> {
         match self {
             Self::Sqlite(path) => {
                 let failed = |e: rusqlite::Error| format!("cannot fill {}: {e}", path.display());
@@ -60,7 +60,7 @@ impl Database {
         }
     }
 
-    fn number(&self, query: &str) -> Result<u64, String> {
+    fn query_number(&self, query: &str) -> Result<u64, String> {
         match self {
             Self::Sqlite(path) => {
                 let connection = Connection::open(path).map_err(|e| e.to_string())?;
@@ -80,11 +80,11 @@ impl Database {
 }
 
 /// Creates the rows: four chats for each task.
-pub(super) fn fill(database: &Database, rows: u64) -> Result<(), String> {
+pub(super) fn create_rows(database: &Database, rows: u64) -> Result<(), String> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |time| time.as_secs() * 1000);
     let is_sqlite = matches!(database, Database::Sqlite(_));
-    database.run(&script(rows, now, is_sqlite))
+    database.run_script(&render_script(rows, now, is_sqlite))
 }
 
 /// Waits until the gateway has put all rows into blocks.
@@ -93,7 +93,7 @@ pub(super) fn await_blocks(database: &Database, rows: u64) -> Result<(), String>
     // The newest rows are not put into blocks yet.
     let expected = (chats / BLOCK_ROWS + tasks / BLOCK_ROWS).saturating_sub(4);
     let began = Instant::now();
-    while database.number("SELECT COUNT(*) FROM list_blocks")? < expected {
+    while database.query_number("SELECT COUNT(*) FROM list_blocks")? < expected {
         if began.elapsed() > BLOCKS_LIMIT {
             return Err(format!(
                 "there are no {expected} blocks after {BLOCKS_LIMIT:?}"
@@ -105,7 +105,7 @@ pub(super) fn await_blocks(database: &Database, rows: u64) -> Result<(), String>
 }
 
 /// The script for a database.
-fn script(rows: u64, now_ms: u64, is_sqlite: bool) -> String {
+fn render_script(rows: u64, now_ms: u64, is_sqlite: bool) -> String {
     let time = (0..10).rev().map(|digit| {
         let shift = digit * 5;
         format!("substr('{DIGITS}', CAST(1 + (t >> {shift}) % 32 AS INTEGER), 1)")
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn every_placeholder_is_replaced() {
         for is_sqlite in [true, false] {
-            let text = script(1000, 1_800_000_000_000, is_sqlite);
+            let text = render_script(1000, 1_800_000_000_000, is_sqlite);
             let rest = text
                 .lines()
                 .find(|line| line.contains("{s") || line.contains("{r") || line.contains("{t"));

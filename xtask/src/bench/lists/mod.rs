@@ -24,7 +24,7 @@ const TARGET_MS: f64 = 100.0;
 
 /// The databases to measure on.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum On {
+pub(super) enum Databases {
     Sqlite,
     Postgres,
     Both,
@@ -33,18 +33,18 @@ pub(super) enum On {
 /// Measures with `rows` chats and tasks.
 pub(super) fn measure(
     binary: &Path,
-    on: On,
+    on: Databases,
     rows: u64,
     seconds: u64,
     table: &mut Table,
 ) -> Result<(), String> {
-    if on != On::Postgres {
+    if on != Databases::Postgres {
         eprintln!("lists on SQLite, {rows} rows");
         let setup = Setup::start(binary, None)?;
         let database = Database::sqlite(&setup.gateway.data())?;
         measure_on(setup, &database, "SQLite", rows, seconds, table)?;
     }
-    if on != On::Sqlite {
+    if on != Databases::Sqlite {
         eprintln!("lists on PostgreSQL, {rows} rows");
         let bin =
             postgres::find().ok_or_else(|| format!("there is no PostgreSQL: {HOW_TO_INSTALL}"))?;
@@ -66,21 +66,23 @@ fn measure_on(
 ) -> Result<(), String> {
     setup.gateway.stop()?;
     let began = Instant::now();
-    data::fill(database, rows)?;
-    note_seconds(table, &format!("{name}: {rows} rows are made, s"), began);
+    data::create_rows(database, rows)?;
+    note_seconds(table, &format!("{name}: {rows} rows are created, s"), began);
     let began = Instant::now();
-    setup.gateway.environment("TOLLGATE_ADMIN__KEY", ADMIN_KEY);
+    setup
+        .gateway
+        .set_environment("TOLLGATE_ADMIN__KEY", ADMIN_KEY);
     // Prevents purging during the measurement.
     setup
         .gateway
-        .environment("TOLLGATE_EXPIRY__TASKS_DAYS", "3650");
+        .set_environment("TOLLGATE_EXPIRY__TASKS_DAYS", "3650");
     setup.gateway.start()?;
     data::await_blocks(database, rows)?;
     note_seconds(table, &format!("{name}: blocks of all rows, s"), began);
     let runtime = tokio::runtime::Runtime::new().map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let mut client = Client::open(&setup.gateway.address()).await?;
-        for case in cases::all(&mut client).await? {
+        for case in cases::all_cases(&mut client).await? {
             let mut times = Vec::with_capacity(REQUESTS);
             let mut next = None;
             for number in 0..REQUESTS {
@@ -121,7 +123,7 @@ mod tests {
     #[test]
     fn the_99th_percentile_leaves_out_the_longest_of_a_hundred() {
         let times = (1..=100).rev().map(Duration::from_millis).collect();
-        let [median, most, longest] = percentiles(times);
-        assert!((median, most, longest) == (50.0, 99.0, 100.0));
+        let [median, p99, longest] = percentiles(times);
+        assert!((median, p99, longest) == (50.0, 99.0, 100.0));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::super::chat::Setup;
-use super::super::load::{self, Measured};
+use super::super::load::{self, Measurement};
 use super::super::table::Table;
 use super::client::Client;
 
@@ -30,9 +30,9 @@ pub(super) async fn measure(
     seconds: u64,
     table: &mut Table,
 ) -> Result<(), String> {
-    let target = setup.held()?;
+    let target = setup.gateway_target_with_hold()?;
     let address = setup.gateway.address();
-    let mut sums = [Measured::default(); 2];
+    let mut sums = [Measurement::default(); 2];
     let pages = Arc::new(AtomicU64::new(0));
     for turn in 0..2 * seconds {
         let has_pages = matches!(turn % 4, 1 | 2);
@@ -46,11 +46,11 @@ pub(super) async fn measure(
         is_over.store(true, Ordering::Relaxed);
         client.await.map_err(|e| e.to_string())??;
         let sum = &mut sums[usize::from(has_pages)];
-        *sum = sum.and(measured?);
+        *sum = sum.plus(measured?);
     }
     let [alone, beside] = sums;
     for (what, measured) in [("alone", alone), ("beside lists", beside)] {
-        measured.note(&format!("{name}: plain chat, {what}, "), table);
+        measured.add_to_table(&format!("{name}: plain chat, {what}, "), table);
     }
     let pages = pages.load(Ordering::Relaxed);
     table.note(

@@ -37,7 +37,7 @@ mod tests {
     use crate::chat_completions::request_summary::summarize;
 
     #[test]
-    fn the_summary_is_that_of_the_request_with_the_cap() {
+    fn the_summary_equals_that_of_the_request_with_the_cap() {
         for members in [
             "",
             r#","max_tokens":null"#,

@@ -312,7 +312,7 @@ mod tests {
     use crate::hub::{ModelCapabilities, ReasoningControl};
 
     #[test]
-    fn requests_unchanged_by_their_summary_have_no_member_to_change() {
+    fn requests_forwarded_unchanged_have_no_member_to_change() {
         let members = [
             r#""max_tokens":5"#,
             r#""max_completion_tokens":5"#,

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keywords_are_removed_but_properties_with_their_names_stay() {
+    fn unknown_keywords_are_removed_but_properties_with_their_names_are_kept() {
         let schema = json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "additionalProperties": false,
             "properties": {

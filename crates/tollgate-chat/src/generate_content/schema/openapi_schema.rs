@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_references_cannot_make_the_schema_explode() {
+    fn nested_references_do_not_grow_the_schema_without_bound() {
         let mut defs = Map::new();
         for n in 0..40 {
             let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});

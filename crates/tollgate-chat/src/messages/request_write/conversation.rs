@@ -69,8 +69,8 @@ pub(crate) fn write_conversation(
 /// Whether one of the turns with tool calls since the last user text does not begin with thinking. A model that thinks requires it.
 fn lacks_thinking(turns: &[OutgoingTurn<'_>]) -> bool {
     let is_user_text = |turn: &&OutgoingTurn<'_>| {
-        let answers = |piece: &Piece<'_>| matches!(piece, Piece::Result(..) | Piece::Missing(_));
-        turn.role == Role::User && !turn.pieces.iter().any(answers)
+        let is_result = |piece: &Piece<'_>| matches!(piece, Piece::Result(..) | Piece::Missing(_));
+        turn.role == Role::User && !turn.pieces.iter().any(is_result)
     };
     let in_progress = turns.iter().rev().take_while(|turn| !is_user_text(turn));
     in_progress

@@ -36,7 +36,7 @@ impl Sampling {
 }
 
 /// The `max_tokens` to send: the client's, or the target's default, at most the model's limit. Thinking counts towards `max_tokens`, so the requested
-/// thinking is added to the default, which is meant for the answer alone.
+/// thinking is added to the default, which is meant for the text alone.
 pub(crate) fn limit_max_tokens(
     requested: Option<u64>,
     reasoning: Option<&Reasoning>,

@@ -193,7 +193,7 @@ fn enable_by_budget(
     is_native: bool,
 ) -> ThinkingSettings {
     let is_explicit = reasoning.budget.is_some_and(|n| n > 0);
-    let answer_tokens = if is_explicit && requested < max_tokens {
+    let text_tokens = if is_explicit && requested < max_tokens {
         1
     } else {
         (max_tokens / 4).max(1)
@@ -201,7 +201,7 @@ fn enable_by_budget(
     let budget = requested
         .max(min)
         .min(max)
-        .min(max_tokens.saturating_sub(answer_tokens));
+        .min(max_tokens.saturating_sub(text_tokens));
     if budget < min {
         return ThinkingSettings {
             is_weakened: true,

@@ -84,7 +84,7 @@ impl BlockQueue {
         }
     }
 
-    /// Ends the open text. Its signature is written only if another block follows: clients use the last block as the answer.
+    /// Ends the open text. Its signature is written only if another block follows: clients use the last block as the text of the response.
     pub(crate) fn end_text(&mut self, signature: Option<Value>) {
         self.end_open_text();
         self.text_signature = signature.or(self.text_signature.take());

@@ -7,13 +7,10 @@ use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_both!(
-    a_low_balance_is_reported_once_until_it_was_paid,
-    the_test_button_posts_a_message,
+    a_low_balance_is_reported_once_until_credit_is_added,
+    the_test_endpoint_posts_a_message,
 );
-on_sqlite!(
-    open_circuits_are_reported,
-    what_cannot_be_an_alert_is_rejected
-);
+on_sqlite!(open_circuits_are_reported, invalid_alerts_are_rejected);
 
 async fn create(owner: &Client, members: &Value) -> Value {
     let created = send(
@@ -27,7 +24,7 @@ async fn create(owner: &Client, members: &Value) -> Value {
     created.expect(201).json()
 }
 
-async fn a_low_balance_is_reported_once_until_it_was_paid(backend: Backend) {
+async fn a_low_balance_is_reported_once_until_credit_is_added(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let receiver = WebhookReceiver::start().await;
     let url = receiver.url("fail/1");
@@ -39,7 +36,7 @@ async fn a_low_balance_is_reported_once_until_it_was_paid(backend: Backend) {
     let secret = alert["secret"].as_str().unwrap();
     assert!(secret.starts_with("whsec_"));
     client.generate(&image("a mill")).await;
-    // The receiver answers the first post with 500, so the gateway repeats it.
+    // The receiver returns 500 to the first post, so the gateway repeats it.
     let posts = receiver.wait_for_posts("fail/1", 2).await;
     assert_eq!(posts[0].header("webhook-id"), posts[1].header("webhook-id"));
     for post in &posts {
@@ -91,7 +88,7 @@ async fn a_low_balance_is_reported_once_until_it_was_paid(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_test_button_posts_a_message(backend: Backend) {
+async fn the_test_endpoint_posts_a_message(backend: Backend) {
     let (gateway, owner, _) = priced_gateway(backend).await;
     let receiver = WebhookReceiver::start().await;
     let alert = json!({ "on": "debt", "url": receiver.url("accept"), "enabled": false });
@@ -153,7 +150,7 @@ async fn open_circuits_are_reported(backend: Backend) {
     gateway.close().await;
 }
 
-async fn what_cannot_be_an_alert_is_rejected(backend: Backend) {
+async fn invalid_alerts_are_rejected(backend: Backend) {
     let gateway = Setup::new(backend).admin_key(super::OWNER).start().await;
     let owner = gateway.client(Some(super::OWNER.to_owned()), String::new());
     let public = "https://93.184.216.34/hook";

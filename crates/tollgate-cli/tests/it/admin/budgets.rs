@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::{ADMIN, PRICES, image, send};
 use crate::harness::*;
 
-on_both!(a_hard_budget_rejects_requests_until_money_is_given_back);
+on_both!(a_hard_budget_rejects_requests_until_a_refund);
 
-async fn a_hard_budget_rejects_requests_until_money_is_given_back(backend: Backend) {
+async fn a_hard_budget_rejects_requests_until_a_refund(backend: Backend) {
     let setup = Setup::new(backend).config(PRICES).admin_key(super::OWNER);
     let gateway = setup.start().await;
     let owner = gateway.client(Some(super::OWNER.to_owned()), String::new());

@@ -6,7 +6,7 @@ use super::{OWNER, gateway};
 use crate::harness::*;
 
 on_sqlite!(
-    models_have_the_schemas_of_their_requests,
+    models_list_the_schemas_of_their_requests,
     prices_and_channels_are_shown_without_secrets,
 );
 
@@ -52,7 +52,7 @@ async fn list(owner: &Client, path: &str) -> Vec<Value> {
     }
 }
 
-async fn models_have_the_schemas_of_their_requests(backend: Backend) {
+async fn models_list_the_schemas_of_their_requests(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let models = list(&owner, "models").await;
     let ids: Vec<&str> = models.iter().map(|m| m["id"].as_str().unwrap()).collect();

@@ -10,18 +10,18 @@ use crate::harness::*;
 use tollgate_fakes::{Options, Provider, start};
 
 on_both!(
-    prices_get_what_the_table_says,
-    channels_get_what_the_table_says,
-    models_get_what_the_table_says,
-    chats_go_on_while_channels_change,
-    the_file_shadows_the_database,
+    price_requests_match_the_table,
+    channel_requests_match_the_table,
+    model_requests_match_the_table,
+    chats_do_not_fail_while_channels_change,
+    the_file_takes_precedence_over_the_database,
 );
 on_sqlite!(
-    a_job_of_a_deleted_channel_is_still_polled,
-    keys_need_their_secret,
+    a_job_of_a_deleted_channel_is_polled_to_its_end,
+    stored_provider_keys_need_the_encryption_secret,
     the_configuration_is_shown_checked_and_exported,
 );
-on_postgres!(a_change_holds_on_every_node_within_a_second);
+on_postgres!(a_change_applies_on_every_node_within_a_second);
 
 const FILE: &str = r#"
 [secrets]
@@ -32,7 +32,7 @@ kind = "sandbox"
 "#;
 const KEY: &str = "sk-a-key-of-the-provider-wxyz";
 
-async fn channels_get_what_the_table_says(backend: Backend) {
+async fn channel_requests_match_the_table(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
     let gateway = setup.env("PROVIDER_KEY", KEY).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -49,7 +49,7 @@ async fn channels_get_what_the_table_says(backend: Backend) {
     gateway.close().await;
 }
 
-async fn prices_get_what_the_table_says(backend: Backend) {
+async fn price_requests_match_the_table(backend: Backend) {
     let (gateway, owner, _) = priced_gateway(backend).await;
     run_table(&gateway, &owner, "admin_prices", Vec::new()).await;
     gateway.close().await;
@@ -57,7 +57,7 @@ async fn prices_get_what_the_table_says(backend: Backend) {
 
 /// A price in the file takes precedence over the database's price, which is kept and shown; without the one in the file, the database's applies
 /// again.
-async fn the_file_shadows_the_database(backend: Backend) {
+async fn the_file_takes_precedence_over_the_database(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER);
     let mut gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -100,7 +100,7 @@ async fn the_file_shadows_the_database(backend: Backend) {
 }
 
 /// What one node writes applies on the other node, also after the other node was restarted.
-async fn a_change_holds_on_every_node_within_a_second(backend: Backend) {
+async fn a_change_applies_on_every_node_within_a_second(backend: Backend) {
     let a = Setup::new(backend).admin_key(OWNER);
     let a = a.env("PROVIDER_KEY", KEY).start().await;
     let mut b = Setup::new(backend)
@@ -213,7 +213,7 @@ async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
     gateway.close().await;
 }
 
-async fn models_get_what_the_table_says(backend: Backend) {
+async fn model_requests_match_the_table(backend: Backend) {
     let file = format!("{FILE}[[model]]\nname = \"filed-model\"\nlike = \"gpt-5\"\n");
     let setup = Setup::new(backend).admin_key(OWNER).config(&file);
     let gateway = setup.start().await;
@@ -230,19 +230,19 @@ fn chat() -> Value {
 
 /// Sends chats one after the other; none may fail. Returns how many chats there were.
 async fn chat_until(client: &Client, stop: &AtomicBool) -> usize {
-    let mut answered = 0;
+    let mut count = 0;
     while !stop.load(Ordering::Relaxed) {
         client
             .post("/v1/chat/completions", &chat())
             .await
             .expect(200);
-        answered += 1;
+        count += 1;
     }
-    answered
+    count
 }
 
 /// Chats that run while channels are added, changed, paused, woken and deleted never fail.
-async fn chats_go_on_while_channels_change(backend: Backend) {
+async fn chats_do_not_fail_while_channels_change(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
     let gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -312,7 +312,7 @@ async fn chats_go_on_while_channels_change(backend: Backend) {
 }
 
 /// A job that the provider has when its channel is deleted is polled to its end, also after a restart.
-async fn a_job_of_a_deleted_channel_is_still_polled(backend: Backend) {
+async fn a_job_of_a_deleted_channel_is_polled_to_its_end(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
     let mut gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -349,7 +349,7 @@ async fn a_job_of_a_deleted_channel_is_still_polled(backend: Backend) {
 }
 
 /// Storing a key needs `secrets.key`, and so does using it later: a node without `secrets.key` leaves the channel out and reports that.
-async fn keys_need_their_secret(backend: Backend) {
+async fn stored_provider_keys_need_the_encryption_secret(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER);
     let mut gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -368,8 +368,8 @@ async fn keys_need_their_secret(backend: Backend) {
         .expect(201);
     gateway.set_env("TOLLGATE_SECRETS__KEY", "");
     gateway.restart().await;
-    let words = "has no `secrets.key`";
-    until_true("an error", async || gateway.log().contains(words)).await;
+    let message = "has no `secrets.key`";
+    until_true("an error", async || gateway.log().contains(message)).await;
     let test = send(&owner, "POST", "/channels/made/test", &[], &json!({})).await;
     let test = test.expect(200).json();
     assert_eq!(test["ok"], false);
@@ -377,7 +377,7 @@ async fn keys_need_their_secret(backend: Backend) {
         test["results"][0]["error"]
             .as_str()
             .unwrap()
-            .contains(words),
+            .contains(message),
         "{test}"
     );
     // The gateway does not fall back to the sandbox.

@@ -6,10 +6,10 @@ use tollgate_core::Amount;
 use super::{OWNER, send};
 use crate::harness::*;
 
-on_both!(a_quote_is_what_a_submission_holds);
+on_both!(a_quote_equals_the_hold_of_a_submission);
 on_sqlite!(
-    errors_of_a_quote_are_those_of_the_endpoint,
-    a_quote_says_whether_a_channel_may_be_called,
+    a_quote_returns_the_errors_of_the_endpoint,
+    a_quote_reports_whether_a_channel_is_available,
 );
 
 const PRICES: &str = r#"
@@ -127,14 +127,14 @@ fn requests() -> Vec<Row> {
     ]
 }
 
-async fn a_quote_is_what_a_submission_holds(backend: Backend) {
+async fn a_quote_equals_the_hold_of_a_submission(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER).config(PRICES);
     let gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
-    let asking = gateway.user_client("asking", &["--balance", "1"]).await;
+    let customer = gateway.user_client("customer", &["--balance", "1"]).await;
     for (at, (path, request, unit, units, price)) in requests().into_iter().enumerate() {
         let body = json!({ "endpoint": path, "request": request });
-        let quote = asking.post("/v1/quote", &body).await.expect(200).json();
+        let quote = customer.post("/v1/quote", &body).await.expect(200).json();
         eprintln!("{quote}");
         assert_eq!(
             (&quote["endpoint"], &quote["unit"]),
@@ -177,12 +177,12 @@ async fn a_quote_is_what_a_submission_holds(backend: Backend) {
             client.post(path, &request).await.expect(status);
         }
     }
-    assert_eq!(asking.balances().await, (1.0, 0.0));
-    assert_eq!(asking.get_json("/v1/tasks").await["data"], json!([]));
+    assert_eq!(customer.balances().await, (1.0, 0.0));
+    assert_eq!(customer.get_json("/v1/tasks").await["data"], json!([]));
     gateway.close().await;
 }
 
-async fn a_quote_says_whether_a_channel_may_be_called(backend: Backend) {
+async fn a_quote_reports_whether_a_channel_is_available(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER).config(PRICES);
     let gateway = setup.start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -201,7 +201,7 @@ async fn a_quote_says_whether_a_channel_may_be_called(backend: Backend) {
     gateway.close().await;
 }
 
-async fn errors_of_a_quote_are_those_of_the_endpoint(backend: Backend) {
+async fn a_quote_returns_the_errors_of_the_endpoint(backend: Backend) {
     let gateway = Setup::new(backend).admin_key(OWNER).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
     let client = gateway.unlimited_client().await;

@@ -7,10 +7,10 @@ use super::{ADMIN, image, priced_gateway, send};
 use crate::harness::*;
 
 on_both!(
-    refunds_give_back_what_was_settled,
-    concurrent_refunds_never_exceed_what_was_settled,
+    refunds_return_settled_amounts,
+    concurrent_refunds_never_exceed_the_settled_amount,
 );
-on_sqlite!(the_audit_finds_refunds_that_do_not_add_up);
+on_sqlite!(the_audit_detects_changed_refunds);
 
 async fn refund(owner: &Client, object: &str, once: &str, body: &Value) -> Reply {
     let path = format!("{object}/refund");
@@ -21,7 +21,7 @@ fn code(reply: &Reply) -> (u16, Value) {
     (reply.status, reply.json()["error"]["code"].clone())
 }
 
-async fn refunds_give_back_what_was_settled(backend: Backend) {
+async fn refunds_return_settled_amounts(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     assert_eq!(client.balances().await, (9.6, 0.4));
@@ -153,7 +153,7 @@ async fn refunds_give_back_what_was_settled(backend: Backend) {
     gateway.close().await;
 }
 
-async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
+async fn concurrent_refunds_never_exceed_the_settled_amount(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     let path = format!("/tasks/{task}");
@@ -175,7 +175,7 @@ async fn concurrent_refunds_never_exceed_what_was_settled(backend: Backend) {
     gateway.close().await;
 }
 
-async fn the_audit_finds_refunds_that_do_not_add_up(backend: Backend) {
+async fn the_audit_detects_changed_refunds(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let task = task_id(&client.generate(&image("a mill")).await);
     let body = json!({ "amount": "0.1", "reason": "x" });

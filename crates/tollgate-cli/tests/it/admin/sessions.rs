@@ -9,7 +9,7 @@ on_both!(
     admins_sign_in_with_links_and_passwords,
     failed_sign_ins_are_throttled
 );
-on_sqlite!(commands_make_admins_and_tokens_and_write_the_trail);
+on_sqlite!(commands_create_admins_and_tokens_and_record_audit_events);
 
 const CONSOLE: (&str, &str) = ("x-tollgate-console", "1");
 
@@ -148,9 +148,9 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
         .execute("UPDATE admin_sessions SET fresh_until = 0")
         .await;
     check_error(&post(&ann, "b").await, 403, "fresh_auth_required");
-    let wrong_password = json!({ "password": "another password" });
+    let invalid_login = json!({ "password": "another password" });
     check_error(
-        &ann.send("POST", "/session/fresh", &wrong_password).await,
+        &ann.send("POST", "/session/fresh", &invalid_login).await,
         401,
         "bad_credentials",
     );
@@ -262,7 +262,7 @@ async fn failed_sign_ins_are_throttled(backend: Backend) {
     gateway.close().await;
 }
 
-async fn commands_make_admins_and_tokens_and_write_the_trail(backend: Backend) {
+async fn commands_create_admins_and_tokens_and_record_audit_events(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let admin = gateway
         .cli_json(&["admin", "create", "ann", "--role", "viewer"])

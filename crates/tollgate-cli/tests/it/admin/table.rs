@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::{ADMIN, OWNER, gateway};
 use crate::harness::*;
 
-on_both!(requests_get_what_the_table_says);
-on_sqlite!(the_document_describes_every_endpoint);
+on_both!(requests_match_the_table);
+on_sqlite!(the_openapi_document_describes_every_endpoint);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +46,7 @@ struct Row {
     save: Map<String, Value>,
 }
 
-async fn requests_get_what_the_table_says(backend: Backend) {
+async fn requests_match_the_table(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let client = gateway.unlimited_client().await;
     let saved = vec![
@@ -183,7 +183,7 @@ impl Row {
 }
 
 /// The gateway serves the OpenAPI document; it names every list that the table reads as CSV, and each of its operations responds.
-async fn the_document_describes_every_endpoint(backend: Backend) {
+async fn the_openapi_document_describes_every_endpoint(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let document = owner.get_json("/admin/openapi.json").await;
     assert_eq!(document["openapi"], "3.1.0");

@@ -8,12 +8,12 @@ use super::{ADMIN, OWNER, PRICES, image, priced_gateway, send};
 use crate::harness::*;
 
 on_both!(
-    watchers_see_tasks_and_chats,
-    a_watcher_that_comes_back_misses_and_repeats_nothing,
-    only_what_may_be_read_is_shown,
-    a_stream_ends_when_the_token_is_deleted_or_the_gateway_stops,
+    the_live_tail_reports_tasks_and_chats,
+    a_reconnected_tail_client_gets_each_event_once,
+    the_tail_has_only_events_that_the_scopes_allow,
+    the_tail_ends_when_the_token_is_deleted_or_the_gateway_stops,
 );
-on_postgres!(events_of_all_nodes_are_shown);
+on_postgres!(the_tail_has_the_events_of_all_nodes);
 
 const TAIL: &str = "/admin/v1/tail";
 
@@ -35,7 +35,7 @@ async fn wait_for(stream: &mut Stream, kind: &str, state: &str) -> (Event, Vec<E
     }
 }
 
-async fn watchers_see_tasks_and_chats(backend: Backend) {
+async fn the_live_tail_reports_tasks_and_chats(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let mut all = owner.watch(TAIL, &[]).await;
     assert_eq!(all.status, 200);
@@ -84,7 +84,7 @@ async fn watchers_see_tasks_and_chats(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_watcher_that_comes_back_misses_and_repeats_nothing(backend: Backend) {
+async fn a_reconnected_tail_client_gets_each_event_once(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let mut stream = owner.watch(TAIL, &[]).await;
     let mut seen = Vec::new();
@@ -129,7 +129,7 @@ async fn token(owner: &Client, gateway: &TestGateway, scope: &str) -> (Client, S
     (gateway.client(Some(secret), String::new()), id)
 }
 
-async fn only_what_may_be_read_is_shown(backend: Backend) {
+async fn the_tail_has_only_events_that_the_scopes_allow(backend: Backend) {
     let (gateway, owner, client) = priced_gateway(backend).await;
     let mut streams = BTreeMap::new();
     for scope in ["tasks:read", "chats:read"] {
@@ -161,7 +161,7 @@ async fn only_what_may_be_read_is_shown(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_stream_ends_when_the_token_is_deleted_or_the_gateway_stops(backend: Backend) {
+async fn the_tail_ends_when_the_token_is_deleted_or_the_gateway_stops(backend: Backend) {
     let (gateway, owner, _) = priced_gateway(backend).await;
     let (watcher, id) = token(&owner, &gateway, "chats:read").await;
     let mut stream = watcher.watch(TAIL, &[]).await;
@@ -182,7 +182,7 @@ async fn a_stream_ends_when_the_token_is_deleted_or_the_gateway_stops(backend: B
     assert_eq!(of_owner.event().await, None);
 }
 
-async fn events_of_all_nodes_are_shown(backend: Backend) {
+async fn the_tail_has_the_events_of_all_nodes(backend: Backend) {
     let node = || Setup::new(backend).config(PRICES).admin_key(OWNER);
     let a = node().start().await;
     let b = node().beside(&a).start().await;

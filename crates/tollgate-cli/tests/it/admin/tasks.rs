@@ -7,7 +7,7 @@ use crate::harness::webhook_receiver::WebhookReceiver;
 use crate::harness::*;
 
 on_both!(
-    the_timeline_has_the_last_poll_of_a_provider,
+    the_timeline_has_the_last_poll_of_the_provider,
     tasks_are_listed_shown_and_cancelled,
     chats_are_listed_and_shown,
     webhooks_are_sent_again,
@@ -35,7 +35,7 @@ fn events(task: &Value) -> Vec<&str> {
         .collect()
 }
 
-async fn the_timeline_has_the_last_poll_of_a_provider(backend: Backend) {
+async fn the_timeline_has_the_last_poll_of_the_provider(backend: Backend) {
     let setup = Setup::new(backend).admin_key(OWNER);
     let gateway = setup
         .env("TOLLGATE_SANDBOX__IMAGE_MS", "2000")

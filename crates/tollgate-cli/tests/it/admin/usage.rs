@@ -53,7 +53,7 @@ async fn usage_is_reported_by_time_model_user_key_and_channel(backend: Backend) 
     assert_eq!(
         chats[0]["images"],
         Value::Null,
-        "a metric that was not asked for"
+        "a metric that was not requested"
     );
     let day = get("?group_by=day&metric=images,requests").await;
     assert_has(

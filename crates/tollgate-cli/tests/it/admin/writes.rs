@@ -7,11 +7,11 @@ use super::{gateway, send};
 use crate::harness::*;
 
 on_both!(
-    any_sequence_of_writes_leaves_books_and_trail_intact,
-    concurrent_patches_lose_nothing,
-    concurrent_repeats_are_one_write,
-    a_changed_or_missing_event_is_found,
-    a_change_of_a_key_holds_once_the_reply_is_there,
+    any_sequence_of_writes_keeps_ledger_and_audit_events_consistent,
+    concurrent_patches_are_not_lost,
+    concurrent_repeats_write_once,
+    a_changed_or_missing_audit_event_is_detected,
+    a_revoked_key_is_rejected_after_the_reply,
 );
 
 /// Pseudo-random numbers (SplitMix64), the same in every run.
@@ -47,7 +47,7 @@ async fn created(owner: &Client, path: &str, body: &Value) -> String {
     object["id"].as_str().unwrap().to_owned()
 }
 
-async fn any_sequence_of_writes_leaves_books_and_trail_intact(backend: Backend) {
+async fn any_sequence_of_writes_keeps_ledger_and_audit_events_consistent(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let mut rng = Rng(2026);
     let mut users = vec![created(&owner, "/users", &json!({ "name": "user" })).await];
@@ -179,7 +179,7 @@ async fn any_sequence_of_writes_leaves_books_and_trail_intact(backend: Backend) 
     gateway.close().await;
 }
 
-async fn concurrent_patches_lose_nothing(backend: Backend) {
+async fn concurrent_patches_are_not_lost(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let id = created(&owner, "/users", &json!({ "name": "ann" })).await;
     let path = format!("/users/{id}");
@@ -210,7 +210,7 @@ async fn concurrent_patches_lose_nothing(backend: Backend) {
     gateway.close().await;
 }
 
-async fn concurrent_repeats_are_one_write(backend: Backend) {
+async fn concurrent_repeats_write_once(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let id = created(&owner, "/users", &json!({ "name": "ann" })).await;
     let path = format!("/users/{id}/credits");
@@ -237,7 +237,7 @@ async fn concurrent_repeats_are_one_write(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_changed_or_missing_event_is_found(backend: Backend) {
+async fn a_changed_or_missing_audit_event_is_detected(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     for n in 0..4 {
         created(&owner, "/users", &json!({ "name": format!("user-{n}") })).await;
@@ -277,7 +277,7 @@ async fn a_changed_or_missing_event_is_found(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_change_of_a_key_holds_once_the_reply_is_there(backend: Backend) {
+async fn a_revoked_key_is_rejected_after_the_reply(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let chat = json!({ "model": "gpt-5", "messages": [{ "role": "user", "content": "Hello" }] });
     for _ in 0..5 {

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::upstream::{Received, Upstream, events, json as json_answer};
+use super::upstream::{Received, Upstream, events, json_response};
 use crate::harness::{Backend, Client, Reply, Setup, on_both};
 
 on_both!(
-    options_are_forwarded_only_where_they_are_allowed_or_priced,
+    options_are_forwarded_only_if_they_are_allowed_or_priced,
     a_reload_changes_what_a_channel_allows,
-    responses_are_stored_only_where_the_channel_allows_it,
-    parts_with_a_price_are_held_and_charged_apart,
+    responses_are_stored_only_if_the_channel_allows_it,
+    parts_with_a_price_are_held_and_charged_separately,
 );
 
 const CHAT: &str = "/openai/v1/chat/completions";
@@ -33,7 +33,7 @@ fn provider(received: &Received) -> (u16, &'static str, String) {
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}}),
     };
-    json_answer(200, &body)
+    json_response(200, &body)
 }
 
 /// A channel of each kind, for the models `KIND-strict`, and `KIND-open` that allows `allow`.
@@ -72,20 +72,20 @@ fn request(path: &str, which: &str, more: &Value) -> Value {
     body
 }
 
-/// Checks that an error in any format has this status and contains `words`. Returns its message.
-fn rejected(reply: &Reply, status: u16, words: &str) -> String {
+/// Checks that an error in any format has this status and contains `expected`. Returns its message.
+fn rejected(reply: &Reply, status: u16, expected: &str) -> String {
     assert_eq!(reply.status, status, "{}", reply.text());
     let message = reply.json()["error"]["message"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert!(message.contains(words), "{message}, not {words}");
+    assert!(message.contains(expected), "{message}, not {expected}");
     message
 }
 
 const ALLOW: &str = "allow = [\"service_tier\", \"background\", \"store\", \"stored_context\", \"web_search\", \"cache_write_1h\", \"inference_geo\"]\nbetas = [\"context-1m-*\"]";
 
-async fn responses_are_stored_only_where_the_channel_allows_it(backend: Backend) {
+async fn responses_are_stored_only_if_the_channel_allows_it(backend: Backend) {
     let upstream = Upstream::start(provider).await;
     let thinker = "[[model]]\nname = \"openai-strict-*\"\nlike = \"gpt-5\"\n";
     let config = channels(&upstream.url, ALLOW).replace(
@@ -93,8 +93,8 @@ async fn responses_are_stored_only_where_the_channel_allows_it(backend: Backend)
         "models = [{ name = \"openai-strict\", upstream = \"gpt-4o\" }, { name = \"openai-strict-thinker\", upstream = \"gpt-5\" }]",
     );
     let setup = Setup::new(backend).config(thinker).config(&config);
-    let gate = setup.start().await;
-    let client = gate.unlimited_client().await;
+    let gateway = setup.start().await;
+    let client = gateway.unlimited_client().await;
     let encrypted = json!({"include": ["reasoning.encrypted_content"]});
     for (which, more, sent) in [
         ("strict", json!({}), json!(false)),
@@ -113,16 +113,16 @@ async fn responses_are_stored_only_where_the_channel_allows_it(backend: Backend)
         assert_eq!(reply.header("x-tollgate-dropped"), "");
         assert_eq!(upstream.take()[0].body["store"], sent, "{which} {more}");
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn options_are_forwarded_only_where_they_are_allowed_or_priced(backend: Backend) {
+async fn options_are_forwarded_only_if_they_are_allowed_or_priced(backend: Backend) {
     let upstream = Upstream::start(provider).await;
-    let gate = Setup::new(backend)
+    let gateway = Setup::new(backend)
         .config(&channels(&upstream.url, ALLOW))
         .start()
         .await;
-    let client = gate.unlimited_client().await;
+    let client = gateway.unlimited_client().await;
     let long =
         json!([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]);
     // Path, members, and what is dropped if the channel allows nothing ("" for 400).
@@ -194,7 +194,7 @@ async fn options_are_forwarded_only_where_they_are_allowed_or_priced(backend: Ba
     assert!(upstream.take().is_empty());
     check_betas(&client, &upstream).await;
     check_tiers(&client, &upstream).await;
-    gate.close().await;
+    gateway.close().await;
 }
 
 /// Beta features that have a price are dropped from the header, and the others are sent.
@@ -255,24 +255,25 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
 
 async fn a_reload_changes_what_a_channel_allows(backend: Backend) {
     let upstream = Upstream::start(provider).await;
-    let gate = Setup::new(backend)
+    let gateway = Setup::new(backend)
         .config(&channels(&upstream.url, ""))
         .start()
         .await;
-    let client = gate.unlimited_client().await;
+    let client = gateway.unlimited_client().await;
     let body = request(
         RESPONSES,
         "open",
         &json!({"previous_response_id": "resp_0"}),
     );
     rejected(&client.post(RESPONSES, &body).await, 400, "stored_context");
-    gate.reload(
-        &channels(&upstream.url, ALLOW),
-        "channels and prices were reloaded",
-    )
-    .await;
+    gateway
+        .reload(
+            &channels(&upstream.url, ALLOW),
+            "channels and prices were reloaded",
+        )
+        .await;
     client.post(RESPONSES, &body).await.expect(200);
-    gate.close().await;
+    gateway.close().await;
 }
 
 /// A server whose responses report searches: 3 in the format of Anthropic, with 300 tokens that were also written to the cache, 200 of them for an
@@ -342,13 +343,13 @@ fn streamed(path: &str, body: &Value) -> String {
     all.iter().map(event).collect::<String>() + end
 }
 
-async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
+async fn parts_with_a_price_are_held_and_charged_separately(backend: Backend) {
     let upstream = Upstream::start(searching).await;
     let parts = "cache_write_1h_per_million = 2000\nper_web_search = 0.5\naudio_input_per_million = 3000\naudio_output_per_million = 20000\nimage_input_per_million = 2000\n";
     let config =
         channels(&upstream.url, "").replace("service_tiers", &format!("{parts}service_tiers"));
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.funded_client("1000").await;
+    let gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("1000").await;
     let long =
         json!([{"type": "text", "text": "a", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]);
     let tool = json!([{"type": "web_search_20250305", "name": "web_search"}]);
@@ -381,9 +382,9 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
     for (channel, input) in [("anthropic-strict", 2600.0), ("openai-strict", 4000.0)] {
         let name =
             format!("tollgate_chat_tokens_total{{channel=\"{channel}\",direction=\"input\"}}");
-        assert_eq!(gate.metric(&name).await, input, "{channel}");
+        assert_eq!(gateway.metric(&name).await, input, "{channel}");
     }
-    let rows = gate
+    let rows = gateway
         .query("SELECT parts_cost, parts FROM chats ORDER BY id")
         .await;
     let first = r#"[["cache_write_1h",200,2000000000000,1000000],["web_search",3,500000000,1]]"#;
@@ -399,19 +400,21 @@ async fn parts_with_a_price_are_held_and_charged_apart(backend: Backend) {
     rejected(&client.post(CHAT, &search).await, 400, "web_search_options");
     // The hold covers 50,000 tokens of search results at 0.003, 100 tokens at 0.02, and ten searches at 0.5: 157.
     upstream.take();
-    let poor = gate.user_client("poor", &["--balance", "155"]).await;
+    let poor = gateway.user_client("poor", &["--balance", "155"]).await;
     let body = request(MESSAGES, "strict", &json!({"tools": tool}));
     rejected(&poor.post(MESSAGES, &body).await, 402, "");
     assert!(upstream.take().is_empty());
-    gate.execute("UPDATE chats SET parts_cost = parts_cost + 1 WHERE parts_cost = 1000000000")
+    gateway
+        .execute("UPDATE chats SET parts_cost = parts_cost + 1 WHERE parts_cost = 1000000000")
         .await;
-    let audit = gate.cli(&["audit"]).await;
+    let audit = gateway.cli(&["audit"]).await;
     assert!(
         audit.code != 0 && audit.stdout.contains("chat_arithmetic"),
         "{}",
         audit.stdout
     );
-    gate.execute("UPDATE chats SET parts_cost = 1000000000 WHERE parts_cost = 1000000001")
+    gateway
+        .execute("UPDATE chats SET parts_cost = 1000000000 WHERE parts_cost = 1000000001")
         .await;
-    gate.close().await;
+    gateway.close().await;
 }

@@ -1,4 +1,4 @@
-//! Writes and checks the table of docs/money.md that compares what the provider bills with what is charged, for each way in which a chat can end.
+//! Writes and checks the table of docs/money.md that compares what the provider bills with what is charged, for each ending of a chat.
 //! `TOLLGATE_BLESS=1` writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ use super::providers::{AllProviders, CHANNELS, all_models};
 use super::request::{ChatRequest, TOOL};
 use crate::harness::*;
 
-on_both!(the_table_of_bills_is_what_the_gateway_charges);
+on_both!(the_table_of_bills_matches_the_charges_of_the_gateway);
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../", "docs/money.md");
 const BEGIN: &str = "<!-- bills: written by the tests of tollgate-cli with TOLLGATE_BLESS=1 -->\n";
@@ -282,7 +282,7 @@ fn table(worst: &BTreeMap<Cell, Option<f64>>) -> String {
     table
 }
 
-async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
+async fn the_table_of_bills_matches_the_charges_of_the_gateway(backend: Backend) {
     let limits = "[time_limits]\nchat_first_byte_s = 1\nchat_idle_s = 1\n";
     let config = limits.to_owned() + &prices(&all_models());
     let options = Options {
@@ -307,7 +307,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
         .await;
     // After five failures in a row a channel has a cooldown, so a success follows each failure.
     let run_failure = async |case: &Case| {
-        let is_answered = case.run(&client).await;
+        let got_output = case.run(&client).await;
         let (format, _, _, _) = case.cell;
         let number = cases.len() + case.number;
         let cell = (format, false, Complete, 0);
@@ -317,7 +317,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
             ..*case
         };
         success.run(&client).await;
-        (!is_answered).then_some(case.number)
+        (!got_output).then_some(case.number)
     };
     let of_channel = |channel: usize| {
         let own = cases[count..]
@@ -327,7 +327,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
         ends.buffer_unordered(FAILURES_AT_ONCE).collect::<Vec<_>>()
     };
     let ends = join_all((0..CHANNELS.len()).map(of_channel)).await;
-    let unanswered: Vec<usize> = ends.into_iter().flatten().flatten().collect();
+    let without_output: Vec<usize> = ends.into_iter().flatten().flatten().collect();
     // Only cases whose request reached a provider: on a busy machine a client may disconnect before that.
     let sent: Vec<String> = fakes.iter().flat_map(names_of_cases).collect();
     until_true("every chat to end", async || {
@@ -346,7 +346,7 @@ async fn the_table_of_bills_is_what_the_gateway_charges(backend: Backend) {
             case.cell, CHANNELS[case.channel].name, case.cut
         );
         // A client that got an error and no output pays nothing, whatever the provider bills.
-        let billed = match unanswered.contains(&case.number) {
+        let billed = match without_output.contains(&case.number) {
             true => 0,
             false => billed,
         };

@@ -13,16 +13,16 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_sqlite!(
-    priority_comes_before_weight,
-    keys_take_turns_and_have_separate_cooldowns,
+    priority_takes_precedence_over_weight,
+    keys_are_used_in_rotation_and_have_separate_cooldowns,
     failures_cause_cooldowns,
     the_circuit_breaker_opens_and_closes,
-    failover_ends_with_the_first_byte,
+    no_failover_after_the_first_byte,
     connections_have_a_timeout,
-    errors_without_another_channel,
+    errors_are_returned_if_there_is_no_other_channel,
     a_full_channel_is_skipped,
-    users_keep_their_channel,
-    running_streams_survive_a_new_configuration,
+    requests_of_one_end_user_use_one_channel,
+    running_streams_continue_after_a_reload,
     channel_test_uses_every_key,
 );
 
@@ -74,7 +74,7 @@ async fn chat(client: &Client, model: &str) -> u16 {
     client.post(&path, &request.body).await.status
 }
 
-async fn priority_comes_before_weight(backend: Backend) {
+async fn priority_takes_precedence_over_weight(backend: Backend) {
     let two = TwoChannels::start(backend, "priority = 1\nweight = 1000", "priority = 0").await;
     two.check(8, (0, 8), "").await;
     two.gateway.close().await;
@@ -88,7 +88,7 @@ async fn priority_comes_before_weight(backend: Backend) {
     two.gateway.close().await;
 }
 
-async fn keys_take_turns_and_have_separate_cooldowns(backend: Backend) {
+async fn keys_are_used_in_rotation_and_have_separate_cooldowns(backend: Backend) {
     let keys = "api_keys = [\"up-1\", \"up-2\", \"up-3\"]";
     let two = TwoChannels::start(backend, keys, "priority = 1").await;
     let uses = |key: &str| {
@@ -150,7 +150,7 @@ async fn the_circuit_breaker_opens_and_closes(backend: Backend) {
     two.gateway.close().await;
 }
 
-async fn failover_ends_with_the_first_byte(backend: Backend) {
+async fn no_failover_after_the_first_byte(backend: Backend) {
     let two = TwoChannels::start(backend, "", "priority = 1").await;
     for format in Format::ALL {
         let request = ChatRequest::of_text(format, MODEL, true, "hello there");
@@ -202,7 +202,7 @@ async fn connections_have_a_timeout(backend: Backend) {
     }
 }
 
-async fn errors_without_another_channel(backend: Backend) {
+async fn errors_are_returned_if_there_is_no_other_channel(backend: Backend) {
     for (scenario, status, word, requests) in [
         ("status=500", 502, "BAD_GATEWAY", 5),
         ("rate-limited=600", 429, "RESOURCE_EXHAUSTED", 1),
@@ -272,7 +272,7 @@ async fn a_full_channel_is_skipped(backend: Backend) {
     two.gateway.close().await;
 }
 
-async fn users_keep_their_channel(backend: Backend) {
+async fn requests_of_one_end_user_use_one_channel(backend: Backend) {
     let two = TwoChannels::start(backend, "", "").await;
     let mut seen = [0, 0];
     for user in 0..16 {
@@ -296,7 +296,7 @@ async fn users_keep_their_channel(backend: Backend) {
     two.gateway.close().await;
 }
 
-async fn running_streams_survive_a_new_configuration(backend: Backend) {
+async fn running_streams_continue_after_a_reload(backend: Backend) {
     let delay = Duration::from_millis(150);
     let options = Options {
         delay,

@@ -9,10 +9,10 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_both!(
-    every_token_has_its_price,
-    a_hold_is_visible_while_it_lasts,
+    every_token_is_charged_at_its_price,
+    a_hold_is_subtracted_from_the_balance_during_the_chat,
     concurrent_chats_never_overdraw,
-    chats_without_money_are_rejected_first,
+    chats_without_balance_are_rejected_before_the_upstream_call,
     missing_and_negative_token_counts_are_estimated,
 );
 
@@ -54,7 +54,7 @@ fn billionths(amount: f64) -> u64 {
     (amount * 1e9).round() as u64
 }
 
-async fn every_token_has_its_price(backend: Backend) {
+async fn every_token_is_charged_at_its_price(backend: Backend) {
     let all = AllProviders::start(backend, &prices(&all_models())).await;
     let client = all.gateway.funded_client("1000").await;
     let mut spent = 0;
@@ -89,7 +89,7 @@ async fn every_token_has_its_price(backend: Backend) {
     all.gateway.close().await;
 }
 
-async fn a_hold_is_visible_while_it_lasts(backend: Backend) {
+async fn a_hold_is_subtracted_from_the_balance_during_the_chat(backend: Backend) {
     let setup = Setup::new(backend).config(&prices(&["gpt-5"]));
     let gateway = setup.start().await;
     gateway.user("account", &["--balance", "10"]).await;
@@ -155,7 +155,7 @@ async fn concurrent_chats_never_overdraw(backend: Backend) {
     all.gateway.close().await;
 }
 
-async fn chats_without_money_are_rejected_first(backend: Backend) {
+async fn chats_without_balance_are_rejected_before_the_upstream_call(backend: Backend) {
     let all = AllProviders::start(backend, &prices(&all_models())).await;
     let poor = all.gateway.funded_client("0.001").await;
     all.gateway.user("rich", &[]).await;

@@ -11,9 +11,9 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_sqlite!(
-    answers_that_do_not_end_are_cut_once,
-    an_oversized_answer_is_cut_once,
-    a_private_server_gets_no_urls,
+    endless_responses_are_cut_off_and_not_retried,
+    an_oversized_response_is_cut_off_and_not_retried,
+    urls_are_not_forwarded_to_a_server_on_a_private_network,
 );
 
 const MAX_TOKENS: u64 = 20;
@@ -46,7 +46,7 @@ async fn all_fakes(
     (gateway, fakes)
 }
 
-async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
+async fn endless_responses_are_cut_off_and_not_retried(backend: Backend) {
     let limits = "[time_limits]\nchat_first_byte_s = 1\nchat_idle_s = 1\n";
     let (gateway, fakes) = all_fakes(backend, limits, Duration::from_millis(1)).await;
     let client = gateway.user_client("free", &["--unlimited"]).await;
@@ -98,7 +98,7 @@ async fn answers_that_do_not_end_are_cut_once(backend: Backend) {
     gateway.close().await;
 }
 
-async fn an_oversized_answer_is_cut_once(backend: Backend) {
+async fn an_oversized_response_is_cut_off_and_not_retried(backend: Backend) {
     let (gateway, fakes) = all_fakes(backend, "", Duration::ZERO).await;
     let client = gateway.user_client("free", &["--unlimited"]).await;
     let (fake, model) = (&fakes[0], CHANNELS[0].models[0].0);
@@ -112,7 +112,7 @@ async fn an_oversized_answer_is_cut_once(backend: Backend) {
     gateway.close().await;
 }
 
-async fn a_private_server_gets_no_urls(backend: Backend) {
+async fn urls_are_not_forwarded_to_a_server_on_a_private_network(backend: Backend) {
     let secret = "http://169.254.169.254/latest/meta-data";
     let (gateway, fakes) = all_fakes(backend, "", Duration::ZERO).await;
     let client = gateway.user_client("free", &["--unlimited"]).await;

@@ -1,4 +1,4 @@
-//! Upstreams that fail in every way: no failure looks like a success, the client gets an error in its own format, and only what was delivered is
+//! Failures of upstreams: no failure looks like a success, the client gets an error in its own format, and only what was delivered is
 //! charged.
 
 use futures_util::StreamExt as _;
@@ -13,37 +13,37 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_sqlite!(
-    upstream_errors,
-    malformed_responses,
-    broken_connections,
-    missing_ends,
-    odd_but_valid_responses,
+    upstream_errors_are_returned_in_the_format_of_the_client,
+    malformed_responses_are_errors,
+    broken_connections_are_errors,
+    streams_without_an_end_are_errors,
+    unusual_valid_responses_are_not_failures,
 );
 
 /// The number of scenarios that run side by side: most of the time they wait.
 const AT_ONCE: usize = 3;
 
-async fn upstream_errors(backend: Backend) {
+async fn upstream_errors_are_returned_in_the_format_of_the_client(backend: Backend) {
     let scenarios =
         "status=500 rate-limited=60 quota-exhausted key-refused model-missing overloaded";
     check_all(backend, scenarios).await;
 }
 
-async fn malformed_responses(backend: Backend) {
+async fn malformed_responses_are_errors(backend: Backend) {
     let bodies = "html-200 empty-body truncated-json invalid-utf8 wrong-content-type huge-headers error-first";
     check_all(backend, bodies).await;
 }
 
-async fn broken_connections(backend: Backend) {
-    let resets = "reset-before-head close-without-answer reset-mid-body=1 reset-mid-body=4";
+async fn broken_connections_are_errors(backend: Backend) {
+    let resets = "reset-before-head close-without-response reset-mid-body=1 reset-mid-body=4";
     check_all(backend, resets).await;
 }
 
-async fn missing_ends(backend: Backend) {
+async fn streams_without_an_end_are_errors(backend: Backend) {
     check_all(backend, "no-end error-event stall=4 hang").await;
 }
 
-async fn odd_but_valid_responses(backend: Backend) {
+async fn unusual_valid_responses_are_not_failures(backend: Backend) {
     let scenarios = "huge-event=1200 drip=0 length-stop blocked content-filter refusal";
     check_all(backend, scenarios).await;
 }
@@ -130,7 +130,7 @@ async fn check_scenario(backend: Backend, scenario: &Scenario) {
         check_record(row, seen, has_text);
         total += row[1].parse::<i64>().unwrap_or(0);
     }
-    until_true("every hold to be given back", async || {
+    until_true("every hold to be released", async || {
         let (left, used) = client.balances().await;
         assert_eq!((used * 1e9).round() as i64, total);
         (left + used - 1000.0).abs() < 1e-6

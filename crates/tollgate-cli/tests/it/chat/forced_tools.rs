@@ -5,7 +5,7 @@ use tollgate_fakes::{Options, Provider, start};
 
 use crate::harness::*;
 
-on_sqlite!(a_model_that_cannot_be_forced_rejects_a_forced_tool);
+on_sqlite!(a_model_without_forced_tool_calls_rejects_a_forced_tool);
 
 /// A path, the request's tools and text, the settings that force a call, the settings that let the model choose, and the field's name.
 fn requests() -> [(&'static str, Value, Value, Value, &'static str); 4] {
@@ -47,7 +47,7 @@ fn requests() -> [(&'static str, Value, Value, Value, &'static str); 4] {
     ]
 }
 
-async fn a_model_that_cannot_be_forced_rejects_a_forced_tool(backend: Backend) {
+async fn a_model_without_forced_tool_calls_rejects_a_forced_tool(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let upstream = format!(
         "[[channel]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\n\

@@ -15,10 +15,10 @@ on_both!(
     a_disconnected_client_pays_for_what_was_received,
     a_killed_server_charges_nothing,
 );
-on_sqlite!(a_drain_lets_streams_end);
+on_sqlite!(a_drain_waits_for_the_end_of_streams);
 on_postgres!(
-    another_node_releases_the_holds_of_a_dead_one,
-    without_the_database_there_is_no_end,
+    another_node_releases_the_holds_of_a_killed_node,
+    no_stream_ends_successfully_without_the_database,
 );
 
 const MODEL: &str = "gpt-4o";
@@ -51,7 +51,7 @@ async fn start_stream(client: &Client, format: Format, pieces: usize) -> Stream 
     stream
 }
 
-/// Starts the streams side by side: the first must not end before the last has begun.
+/// Starts the streams side by side: the first must not end before the last has started.
 async fn start_streams(client: &Client) -> Vec<(Format, Stream)> {
     join_all(Format::ALL.map(async |format| (format, start_stream(client, format, 1).await))).await
 }
@@ -120,7 +120,7 @@ async fn a_killed_server_charges_nothing(backend: Backend) {
     gateway.close().await;
 }
 
-async fn another_node_releases_the_holds_of_a_dead_one(backend: Backend) {
+async fn another_node_releases_the_holds_of_a_killed_node(backend: Backend) {
     let (fake, config) = slow(20).await;
     fake.set(Scenario::Endless);
     let setup = || {
@@ -139,7 +139,7 @@ async fn another_node_releases_the_holds_of_a_dead_one(backend: Backend) {
     first.kill().await;
     drop(stream);
     let is_released = async || at_second.balances().await.0 == with_own;
-    until_true("the dead node's hold to be released", is_released).await;
+    until_true("the killed node's hold to be released", is_released).await;
     drop(own);
     until_true("the living node's chat to end", async || {
         let (left, used) = at_second.balances().await;
@@ -151,7 +151,7 @@ async fn another_node_releases_the_holds_of_a_dead_one(backend: Backend) {
 }
 
 /// No stream ends like a success unless its chat was charged.
-async fn without_the_database_there_is_no_end(_: Backend) {
+async fn no_stream_ends_successfully_without_the_database(_: Backend) {
     let Some(mut postgres) = PostgresServer::start_new().await else {
         return;
     };
@@ -177,7 +177,7 @@ async fn without_the_database_there_is_no_end(_: Backend) {
     gateway.close().await;
 }
 
-async fn a_drain_lets_streams_end(backend: Backend) {
+async fn a_drain_waits_for_the_end_of_streams(backend: Backend) {
     let (_fake, config) = slow(20).await;
     let mut gateway = Setup::new(backend).config(&config).start().await;
     let client = gateway.funded_client("100").await;

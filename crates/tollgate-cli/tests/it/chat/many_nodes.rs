@@ -11,11 +11,11 @@ use super::upstream::Upstream;
 use crate::harness::*;
 
 on_postgres!(
-    a_cooldown_holds_on_other_nodes,
-    a_cooldown_of_one_user_needs_evidence_on_other_nodes,
+    a_cooldown_applies_on_other_nodes,
+    a_cooldown_of_one_user_applies_to_others_after_a_second_user_fails,
     a_cooldown_ends_on_all_nodes,
-    reasoning_is_known_on_other_nodes,
-    a_stored_response_goes_on_from_other_nodes,
+    reasoning_signatures_are_shared_with_other_nodes,
+    a_stored_response_is_continued_from_other_nodes,
 );
 
 const MODEL: &str = "gpt-4o";
@@ -99,7 +99,7 @@ fn count(upstream: &Fake) -> usize {
     count
 }
 
-async fn a_cooldown_holds_on_other_nodes(_: Backend) {
+async fn a_cooldown_applies_on_other_nodes(_: Backend) {
     let upstream = fake(Provider::OpenAi).await;
     let keys = "api_keys = [\"up-1\", \"up-2\"]";
     let config = channel("only", Provider::OpenAi, &upstream, keys);
@@ -138,7 +138,7 @@ async fn a_cooldown_holds_on_other_nodes(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_cooldown_of_one_user_needs_evidence_on_other_nodes(_: Backend) {
+async fn a_cooldown_of_one_user_applies_to_others_after_a_second_user_fails(_: Backend) {
     let upstream = fake(Provider::OpenAi).await;
     let config = channel("only", Provider::OpenAi, &upstream, "");
     let Some(nodes) = TwoNodes::start(&config).await else {
@@ -192,7 +192,7 @@ async fn a_cooldown_ends_on_all_nodes(_: Backend) {
     nodes.close().await;
 }
 
-async fn reasoning_is_known_on_other_nodes(_: Backend) {
+async fn reasoning_signatures_are_shared_with_other_nodes(_: Backend) {
     let gemini = fake(Provider::Gemini).await;
     let model = "gemini-2.5-pro";
     let more = format!("models = [{{ name = \"{model}\", upstream = \"gemini-3-pro-preview\" }}]");
@@ -235,7 +235,7 @@ async fn reasoning_is_known_on_other_nodes(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_stored_response_goes_on_from_other_nodes(_: Backend) {
+async fn a_stored_response_is_continued_from_other_nodes(_: Backend) {
     let upstream = Upstream::start(openai).await;
     let config = format!(
         "[[channel]]\nname = \"only\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"key-1\", \"key-2\", \"key-3\"]\n\

@@ -10,7 +10,7 @@ use super::providers::{AllProviders, all_models};
 use super::request::ChatRequest;
 use crate::harness::*;
 
-on_both!(tokens_are_compared_with_the_count_of_the_provider);
+on_both!(tokens_are_compared_with_the_usage_of_the_provider);
 
 async fn chat(client: &Client, model: &str, stream: bool) {
     let request = ChatRequest::of_text(Format::Chat, model, stream, "tell me of the sea");
@@ -18,7 +18,7 @@ async fn chat(client: &Client, model: &str, stream: bool) {
     client.open(&path, &request.body).await.text().await;
 }
 
-async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
+async fn tokens_are_compared_with_the_usage_of_the_provider(backend: Backend) {
     let (mut config, fakes) =
         AllProviders::start_fakes(&prices(&all_models()), Options::default()).await;
     for (name, key) in [
@@ -29,8 +29,8 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
         let line = format!("name = \"{name}\"\n");
         config = config.replace(&line, &format!("{line}admin_key = \"{key}\"\n"));
     }
-    let gate = Setup::new(backend).config(&config).start().await;
-    let client = gate.funded_client("1000").await;
+    let gateway = Setup::new(backend).config(&config).start().await;
+    let client = gateway.funded_client("1000").await;
     for model in ["gpt-4o", "claude-sonnet-4-5-20250929", "gemini-2.5-flash"] {
         chat(&client, model, false).await;
         chat(&client, model, true).await;
@@ -44,7 +44,7 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
     let period = ["--from", from.as_str(), "--to", to.as_str()];
     let reconcile = async |channel: &str| {
         let command = [&["reconcile", channel][..], &period[..]].concat();
-        let rows = gate.cli_json(&command).await;
+        let rows = gateway.cli_json(&command).await;
         assert_eq!(rows.as_array().unwrap().len(), 1, "{channel}: {rows}");
         rows[0].clone()
     };
@@ -88,7 +88,7 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
     let drift = row["drift"].as_f64().unwrap();
     assert!(drift < -0.01, "{row}");
     let name = "tollgate_reconcile_drift_ratio{channel=\"openai-chat\",model=\"gpt-4o\"}";
-    let metric = gate.metric(name).await;
+    let metric = gateway.metric(name).await;
     assert!((metric - drift).abs() < 1e-9, "{metric} {row}");
     for (channel, from, message) in [
         (
@@ -107,12 +107,12 @@ async fn tokens_are_compared_with_the_count_of_the_provider(backend: Backend) {
             "--to must be from 0 to 365 days after --from",
         ),
     ] {
-        let failed = gate
+        let failed = gateway
             .cli(&["reconcile", channel, "--from", from, "--to", &to])
             .await;
         assert_eq!(failed.code, 1, "{}", failed.stdout);
         assert!(failed.stderr.contains(message), "{}", failed.stderr);
         assert!(!failed.stderr.contains("sk-"), "{}", failed.stderr);
     }
-    gate.close().await;
+    gateway.close().await;
 }

@@ -11,7 +11,7 @@ on_sqlite!(
     fields_are_rejected,
     bodies_are_rejected,
     limits_reject_with_429,
-    errors_have_the_words_of_their_path,
+    errors_have_the_error_type_of_their_path,
 );
 
 const MODEL: &str = "gemini-2.5-flash";
@@ -143,7 +143,7 @@ fn check_429(format: Format, reply: &Reply) {
     }
 }
 
-async fn errors_have_the_words_of_their_path(backend: Backend) {
+async fn errors_have_the_error_type_of_their_path(backend: Backend) {
     let prices = "[price.\"gemini-2.5-flash\"]\noutput_per_million = 1000\n";
     let (gateway, client) = TestGateway::with_config(backend, prices).await;
     let poor = gateway.funded_client("0").await;
@@ -153,7 +153,7 @@ async fn errors_have_the_words_of_their_path(backend: Backend) {
     let unknown = "sk-nobody-has-this-key-0123456789abcdef".to_owned();
     let stranger = gateway.client(Some(unknown), String::new());
     let check = async |status: u16, format: Format, word: String, path: usize| {
-        let (client, model, text, words) = match status {
+        let (client, model, text, expected) = match status {
             200 => (&bound, "gpt-5", "hi", ""),
             400 => (
                 &client,
@@ -175,7 +175,7 @@ async fn errors_have_the_words_of_their_path(backend: Backend) {
             return;
         }
         let message = format.error(status, &body);
-        assert!(message.contains(words), "{message}");
+        assert!(message.contains(expected), "{message}");
         if !word.is_empty() {
             assert_eq!(kind(format, &body), word, "{url} {status}: {body}");
         }

@@ -8,18 +8,18 @@ use super::request::ChatRequest;
 use crate::harness::*;
 
 on_sqlite!(
-    every_format_complete_and_streamed,
-    a_stream_as_one_list,
+    every_format_returns_complete_and_streamed_responses,
+    a_generate_stream_without_sse_is_a_json_list,
     replies_have_the_documented_shape,
-    directives,
-    token_limits_and_stop_sequences,
-    lists_of_models,
+    directives_control_the_sandbox,
+    token_limits_and_stop_sequences_end_the_reply,
+    models_are_listed_in_each_format,
     counting_tokens_is_free,
-    keys_in_any_header,
-    browsers_are_allowed,
-    unknown_paths_and_methods,
+    keys_are_accepted_in_any_header,
+    cross_origin_requests_of_browsers_are_allowed,
+    unknown_paths_and_methods_are_errors_of_the_format,
 );
-on_both!(where_the_money_of_chats_is_held_is_counted);
+on_both!(chat_holds_are_counted_by_kind);
 
 const MODEL: &str = "gemini-2.5-flash";
 const SAY: &str = "[[sandbox:say=one two three]]";
@@ -33,7 +33,7 @@ async fn send(client: &Client, format: Format, stream: bool, request: &ChatReque
     reply.unwrap_or_else(|error| panic!("{format:?} {stream}: {error:?}"))
 }
 
-async fn where_the_money_of_chats_is_held_is_counted(backend: Backend) {
+async fn chat_holds_are_counted_by_kind(backend: Backend) {
     let price = "[price.\"gemini-2.5-flash\"]\ninput_per_million = 1\noutput_per_million = 1";
     let gateway = Setup::new(backend).config(price).start().await;
     let client = gateway.funded_client("10").await;
@@ -64,7 +64,7 @@ async fn where_the_money_of_chats_is_held_is_counted(backend: Backend) {
     gateway.close().await;
 }
 
-async fn every_format_complete_and_streamed(backend: Backend) {
+async fn every_format_returns_complete_and_streamed_responses(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     gateway.user("bare", &[]).await;
     let bare = gateway.key("bare", &["--envelope", "none"]).await;
@@ -100,7 +100,7 @@ async fn every_format_complete_and_streamed(backend: Backend) {
 }
 
 /// Google's own API returns a JSON list that grows if events are not requested.
-async fn a_stream_as_one_list(backend: Backend) {
+async fn a_generate_stream_without_sse_is_a_json_list(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let body = request(Format::Generate, true, SAY).body;
     for version in ["v1beta", "v1"] {
@@ -151,7 +151,7 @@ async fn replies_have_the_documented_shape(backend: Backend) {
     gateway.close().await;
 }
 
-async fn directives(backend: Backend) {
+async fn directives_control_the_sandbox(backend: Backend) {
     let limits = "time_limits.chat_first_byte_s = 3\ntime_limits.chat_idle_s = 3\n";
     let (gateway, client) = TestGateway::with_config(backend, limits).await;
     let all = Format::all_and_streamed();
@@ -170,7 +170,7 @@ async fn directives(backend: Backend) {
 async fn check_directives(client: &Client, format: Format, stream: bool) {
     let send_text =
         async |text: &str| send(client, format, stream, &request(format, stream, text)).await;
-    for (directive, status, words) in [
+    for (directive, status, expected) in [
         ("fail", 502, ""),
         ("status=500", 502, ""),
         ("status=401", 502, ""),
@@ -182,7 +182,7 @@ async fn check_directives(client: &Client, format: Format, stream: bool) {
         let (got, body) = error.expect_err(directive);
         assert_eq!(got, status, "{format:?} {directive}: {body}");
         let message = format.error(status, &serde_json::from_str(&body).unwrap());
-        assert!(message.contains(words), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     for (text, expected) in [
         ("[[sandbox:fail=2]][[sandbox:say=ok]]", "ok"),
@@ -213,7 +213,7 @@ async fn check_directives(client: &Client, format: Format, stream: bool) {
     }
 }
 
-async fn token_limits_and_stop_sequences(backend: Backend) {
+async fn token_limits_and_stop_sequences_end_the_reply(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     for (format, stream) in Format::all_and_streamed() {
         let long = request(format, stream, "[[sandbox:words=200]]").max_tokens(12);
@@ -236,7 +236,7 @@ async fn token_limits_and_stop_sequences(backend: Backend) {
     gateway.close().await;
 }
 
-async fn lists_of_models(backend: Backend) {
+async fn models_are_listed_in_each_format(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     gateway.user("bound", &[]).await;
     let models = ["--models", "gpt-5,gemini-2.5-pro"];
@@ -307,7 +307,7 @@ async fn counting_tokens_is_free(backend: Backend) {
     gateway.close().await;
 }
 
-async fn keys_in_any_header(backend: Backend) {
+async fn keys_are_accepted_in_any_header(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     let key = gateway.unlimited_client().await.secret.unwrap();
     let anonymous = gateway.anonymous();
@@ -328,14 +328,14 @@ async fn keys_in_any_header(backend: Backend) {
         let reply = anonymous.post(&format!("{path}?key={key}"), &body).await;
         let expected = if format == Format::Generate { 200 } else { 401 };
         assert_eq!(reply.status, expected, "{format:?}");
-        let wrong_key = [("x-api-key", "sk-wrong")];
-        let reply = anonymous.post_with(&path, &body, &wrong_key).await;
+        let invalid_key = [("x-api-key", "sk-invalid")];
+        let reply = anonymous.post_with(&path, &body, &invalid_key).await;
         format.error(401, &reply.expect(401).json());
     }
     gateway.close().await;
 }
 
-async fn browsers_are_allowed(backend: Backend) {
+async fn cross_origin_requests_of_browsers_are_allowed(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     let anonymous = gateway.anonymous();
     let origin = ("origin", "https://app.example");
@@ -364,7 +364,7 @@ async fn browsers_are_allowed(backend: Backend) {
     gateway.close().await;
 }
 
-async fn unknown_paths_and_methods(backend: Backend) {
+async fn unknown_paths_and_methods_are_errors_of_the_format(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     for (format, base) in [
         (Format::Chat, "/openai/v1"),

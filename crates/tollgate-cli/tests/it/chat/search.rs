@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::upstream::{Received, Upstream, json as json_answer};
+use super::upstream::{Received, Upstream, json_response};
 use crate::harness::{Backend, TestGateway, on_sqlite};
 
 on_sqlite!(
-    search_goes_to_the_api_that_has_it,
+    search_uses_the_api_that_supports_it,
     derived_model_ids_resolve,
 );
 
@@ -27,10 +27,10 @@ fn openai(received: &Received) -> (u16, &'static str, String) {
         _ => json!({"id": "c", "object": "chat.completion", "created": 1, "model": "up",
             "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": usage}),
     };
-    json_answer(200, &body)
+    json_response(200, &body)
 }
 
-async fn search_goes_to_the_api_that_has_it(backend: Backend) {
+async fn search_uses_the_api_that_supports_it(backend: Backend) {
     let upstream = Upstream::start(openai).await;
     let channel = |name: &str, model: &str, more: &str| {
         format!(
@@ -41,7 +41,7 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
     let config = channel("both", "gpt-5", "")
         + &channel("one", "gpt-5-mini", "apis = [\"chat-completions\"]")
         + &channel("plain", "deepseek-v3-0324", "");
-    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     let body = |model: &str, search: bool| {
         let mut body = json!({"model": model, "messages": [{"role": "user", "content": "news?"}]});
         if search {
@@ -82,19 +82,19 @@ async fn search_goes_to_the_api_that_has_it(backend: Backend) {
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("responses"), "{message}");
     assert!(upstream.take().is_empty(), "nothing was sent");
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn derived_model_ids_resolve(backend: Backend) {
-    let config = "[[model]]\nname = \"house-*\"\nlike = \"gpt-5-mini\"\n\
+    let config = "[[model]]\nname = \"own-*\"\nlike = \"gpt-5-mini\"\n\
         [[channel]]\nname = \"box\"\nkind = \"sandbox\"\nmodels = [\"claude-opus-4-1-20250805\", \"gpt-5-mini\"]\n";
-    let (gate, client) = TestGateway::with_config(backend, config).await;
+    let (gateway, client) = TestGateway::with_config(backend, config).await;
     let body = |model: &str| json!({"model": model, "max_tokens": 64, "messages": [{"role": "user", "content": "hi"}]});
     for model in [
         "claude-opus-4-8",
         "claude-opus-4-1",
         "gpt-5-mini-2025-08-07",
-        "house-small",
+        "own-small",
     ] {
         let reply = client.post("/anthropic/v1/messages", &body(model)).await;
         assert_eq!(reply.status, 200, "{model}: {}", reply.text());
@@ -120,5 +120,5 @@ async fn derived_model_ids_resolve(backend: Backend) {
         .json();
     let message = missing["error"]["message"].as_str().unwrap();
     assert!(!message.contains("similar"), "{message}");
-    gate.close().await;
+    gateway.close().await;
 }

@@ -12,7 +12,7 @@ use super::providers::{AllProviders, CHANNELS, Channel, all_models, chat_records
 use super::request::{ChatRequest, TOOL};
 use crate::harness::*;
 
-on_both!(requests_side_by_side_deliver_no_more_than_they_pay);
+on_both!(concurrent_requests_deliver_no_more_than_they_pay);
 on_postgres!(requests_at_two_gateways_deliver_no_more_than_they_pay);
 
 /// The environment variable with the seed of a run to repeat; each run prints its seed.
@@ -178,7 +178,7 @@ fn options() -> Options {
     }
 }
 
-async fn requests_side_by_side_deliver_no_more_than_they_pay(backend: Backend) {
+async fn concurrent_requests_deliver_no_more_than_they_pay(backend: Backend) {
     let (config, fakes) = AllProviders::start_fakes(&config(), options()).await;
     let gateway = Setup::new(backend).config(&config).start().await;
     check_spenders(vec![gateway], fakes).await;

@@ -27,8 +27,8 @@ async fn thoughts_are_hidden_unless_the_client_requests_them(backend: Backend) {
         let model = "claude-sonnet-4-5-20250929-thinking";
         let gemini = "/gemini/v1beta/models/gemini-2.5-pro-thinking:generateContent";
         let contents = json!({ "contents": [{ "role": "user", "parts": [{ "text": "hello" }] }] });
-        let mut asking = contents.clone();
-        asking["generationConfig"] =
+        let mut with_thoughts = contents.clone();
+        with_thoughts["generationConfig"] =
             json!({ "thinkingConfig": { "includeThoughts": true, "thinkingBudget": 1_024 } });
         let chat = json!({ "model": model, "messages": [{ "role": "user", "content": "hello" }], "max_tokens": 4_000 });
         let mut thinking = chat.clone();
@@ -43,7 +43,7 @@ async fn thoughts_are_hidden_unless_the_client_requests_them(backend: Backend) {
             (RESPONSES, &responses, false),
             (RESPONSES, &summary, true),
             (gemini, &contents, false),
-            (gemini, &asking, true),
+            (gemini, &with_thoughts, true),
         ] {
             for stream in [false, true] {
                 let mut body = body.clone();

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::upstream::{Answer, Received, Upstream, events, json as json_answer};
+use super::upstream::{Received, Upstream, UpstreamResponse, events, json_response};
 use crate::harness::{Backend, Client, TestGateway, on_sqlite};
 
 on_sqlite!(
-    threads_are_rejected_where_nothing_stores_them,
-    a_thread_goes_on_where_it_was_created,
-    a_stored_response_goes_on_where_it_was_created,
+    threads_are_rejected_by_channels_that_cannot_store_them,
+    a_thread_continues_with_the_key_that_created_it,
+    a_stored_response_continues_with_the_key_that_created_it,
     a_vendors_error_keeps_its_details,
 );
 
@@ -23,7 +23,7 @@ fn request(model: &str, thread: Value) -> Value {
     })
 }
 
-fn go_on(after: &str) -> Value {
+fn continue_after(after: &str) -> Value {
     json!({"type": "continue", "previous_message_id": after})
 }
 
@@ -32,17 +32,17 @@ async fn error_of(client: &Client, path: &str, body: &Value) -> (u16, Value) {
     (reply.status, reply.json()["error"].clone())
 }
 
-async fn threads_are_rejected_where_nothing_stores_them(backend: Backend) {
-    let openai = Upstream::start(|_| json_answer(500, &json!({}))).await;
+async fn threads_are_rejected_by_channels_that_cannot_store_them(backend: Backend) {
+    let openai = Upstream::start(|_| json_response(500, &json!({}))).await;
     let config = format!(
         "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\nmodels = [\"claude-sonnet-4-5-20250929\"]\n\
          [[channel]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"gpt-4o\"]\n",
         openai.url
     );
-    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     for model in ["claude-sonnet-4-5-20250929", "gpt-4o"] {
         for path in [PATH, "/v1/messages"] {
-            for thread in [json!({"type": "create"}), go_on("msg_1")] {
+            for thread in [json!({"type": "create"}), continue_after("msg_1")] {
                 let (status, error) = error_of(&client, path, &request(model, thread)).await;
                 assert_eq!(status, 400, "{error}");
                 assert_eq!(error["type"], "invalid_request_error");
@@ -64,15 +64,15 @@ async fn threads_are_rejected_where_nothing_stores_them(backend: Backend) {
     );
     let without = request("claude-sonnet-4-5-20250929", Value::Null);
     assert_eq!(client.post(PATH, &without).await.status, 200);
-    gate.close().await;
+    gateway.close().await;
 }
 
 /// A server of Anthropic's format whose replies have the id `msg_KEY_N`.
-fn anthropic(received: &Received) -> Answer {
+fn anthropic(received: &Received) -> UpstreamResponse {
     let messages = received.body["messages"].as_array().unwrap();
     let text = messages[0]["content"].as_str().unwrap_or_default();
     if text == "fail" {
-        return json_answer(
+        return json_response(
             529,
             &json!({"type": "error", "error": {"type": "overloaded_error", "message": "no"}}),
         );
@@ -89,7 +89,7 @@ fn anthropic(received: &Received) -> Answer {
         "content": [{"type": "text", "text": "yes"}], "stop_reason": "end_turn", "usage": usage,
     });
     if received.body["stream"] != true {
-        return json_answer(200, &message);
+        return json_response(200, &message);
     }
     message["content"] = json!([]);
     let event = |name: &str, mut data: Value| {
@@ -115,7 +115,7 @@ fn anthropic(received: &Received) -> Answer {
 }
 
 /// A server of the responses format whose replies have the id `resp_KEY_N`, where N is the length of the input.
-pub(super) fn openai(received: &Received) -> Answer {
+pub(super) fn openai(received: &Received) -> UpstreamResponse {
     let input = received.body["input"].as_str().unwrap();
     let mut response = json!({
         "id": format!("resp_{}_{}", received.key, input.len()), "object": "response", "created_at": 1, "model": "up",
@@ -127,7 +127,7 @@ pub(super) fn openai(received: &Received) -> Answer {
         "content": [{"type": "output_text", "text": "yes", "annotations": []}]}]);
     response["usage"] = json!({"input_tokens": 3, "output_tokens": 3, "total_tokens": 6});
     if received.body["stream"] != true {
-        return json_answer(200, &response);
+        return json_response(200, &response);
     }
     let event = |name: &str, mut data: Value| {
         data["type"] = json!(name);
@@ -141,7 +141,7 @@ pub(super) fn openai(received: &Received) -> Answer {
     )
 }
 
-async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
+async fn a_stored_response_continues_with_the_key_that_created_it(backend: Backend) {
     let upstream = Upstream::start(openai).await;
     let channel = |name: &str, keys: &str| {
         format!(
@@ -150,7 +150,7 @@ async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
         )
     };
     let config = channel("a", "\"key-a1\", \"key-a2\"") + &channel("b", "\"key-b1\", \"key-b2\"");
-    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     for stream in [false, true] {
         for first in ["one", "other", "third one"] {
             let mut body = json!({"model": "gpt-4o", "input": first, "stream": stream});
@@ -177,7 +177,7 @@ async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
     assert_eq!(client.post("/v1/responses", &body).await.status, 200);
     let key = upstream.take()[0].key.clone();
     // A response that another user stored is not found.
-    let stranger = gate.unlimited_client().await;
+    let stranger = gateway.unlimited_client().await;
     let body =
         json!({"model": "gpt-4o", "input": "x", "previous_response_id": format!("resp_{key}_1")});
     let (status, error) = error_of(&stranger, "/v1/responses", &body).await;
@@ -185,10 +185,10 @@ async fn a_stored_response_goes_on_where_it_was_created(backend: Backend) {
     let message = error["message"].as_str().unwrap();
     assert!(message.starts_with("`previous_response_id`"), "{message}");
     assert!(upstream.take().is_empty());
-    gate.close().await;
+    gateway.close().await;
 }
 
-async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
+async fn a_thread_continues_with_the_key_that_created_it(backend: Backend) {
     const MODEL: &str = "claude-sonnet-4-5-20250929";
     let upstream = Upstream::start(anthropic).await;
     let channel = |name: &str, keys: &str| {
@@ -203,7 +203,7 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
         channel("a", "\"key-a1\", \"key-a2\""),
         channel("b", "\"key-b1\", \"key-b2\""),
     );
-    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     for stream in [false, true] {
         let mut body = request(MODEL, json!({"type": "create"}));
         body["stream"] = json!(stream);
@@ -214,7 +214,7 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
         let key = &created[0].key;
         let mut last = format!("msg_{key}_5");
         for turn in 1..=6 {
-            let mut body = request(MODEL, go_on(&last));
+            let mut body = request(MODEL, continue_after(&last));
             let text = "x".repeat(10 + turn);
             last = format!("msg_{key}_{}", text.len());
             body["messages"][0]["content"] = json!(text);
@@ -227,44 +227,44 @@ async fn a_thread_goes_on_where_it_was_created(backend: Backend) {
             assert_eq!(sent[0].body["thread"], body["thread"]);
         }
         // The gateway accepts the vendor's token count for the stored turns.
-        let log = gate.log();
+        let log = gateway.log();
         assert!(!log.contains("missing or impossible"), "{log}");
         // If the channel fails, if another user sends the id, and for an unknown id, the error instructs the client to begin a new thread.
-        let mut failing = request(MODEL, go_on(&last));
+        let mut failing = request(MODEL, continue_after(&last));
         failing["messages"][0]["content"] = json!("fail");
         let (status, error) = error_of(&client, PATH, &failing).await;
         assert_eq!(status, 404, "{error}");
         assert_eq!(error["details"]["error_code"], "thread_not_found");
         let keys: Vec<_> = upstream.take().into_iter().map(|r| r.key).collect();
         assert!(keys.iter().all(|used| used == key), "{keys:?}");
-        let stranger = gate.unlimited_client().await;
+        let stranger = gateway.unlimited_client().await;
         for (client, id) in [(&stranger, last.as_str()), (&client, "msg_unknown")] {
-            let (status, error) = error_of(client, PATH, &request(MODEL, go_on(id))).await;
+            let (status, error) = error_of(client, PATH, &request(MODEL, continue_after(id))).await;
             assert_eq!(status, 404, "{error}");
             assert_eq!(error["details"]["error_code"], "thread_not_found");
         }
         assert!(upstream.take().is_empty());
     }
-    gate.close().await;
+    gateway.close().await;
 }
 
 async fn a_vendors_error_keeps_its_details(backend: Backend) {
     const MODEL: &str = "claude-sonnet-4-5-20250929";
     const CHAT: &str = "/openai/v1/chat/completions";
     let details = json!({"error_code": "thread_already_continued", "hint": "key-secret-1"});
-    let answered = details.clone();
+    let sent_details = details.clone();
     let anthropic = Upstream::start(move |_| {
-        let error = json!({"type": "conflict_error", "message": "no", "details": answered});
-        json_answer(409, &json!({"type": "error", "error": error}))
+        let error = json!({"type": "conflict_error", "message": "no", "details": sent_details});
+        json_response(409, &json!({"type": "error", "error": error}))
     });
     let openai = Upstream::start(|_| {
         let error = json!({"message": "bad", "type": "invalid_request_error", "param": "messages[0].name", "code": "1214"});
-        json_answer(400, &json!({"error": error}))
+        json_response(400, &json!({"error": error}))
     });
     let gemini = Upstream::start(|_| {
         let details = json!([{"@type": "type.googleapis.com/google.rpc.BadRequest", "fieldViolations": [{"field": "contents"}]}]);
         let error = json!({"code": 400, "message": "bad", "status": "INVALID_ARGUMENT", "details": details});
-        json_answer(400, &json!({"error": error}))
+        json_response(400, &json!({"error": error}))
     });
     let (anthropic, openai, gemini) = (anthropic.await, openai.await, gemini.await);
     let channel = |kind: &str, url: &str, model: &str| {
@@ -275,7 +275,7 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
     let config = channel("anthropic", &anthropic.url, MODEL)
         + &channel("openai", &openai.url, "gpt-4o")
         + &channel("gemini", &gemini.url, "gemini-2.5-flash");
-    let (gate, client) = TestGateway::with_config(backend, &config).await;
+    let (gateway, client) = TestGateway::with_config(backend, &config).await;
     let messages = |model: &str| json!({"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
 
     for path in [PATH, "/v1/messages"] {
@@ -284,7 +284,7 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
         let expected = json!({"error_code": "thread_already_continued", "hint": "***"});
         assert_eq!(error["details"], expected, "secrets are removed");
     }
-    assert_eq!(anthropic.take().len(), 2, "not tried again");
+    assert_eq!(anthropic.take().len(), 2, "not retried");
 
     let (status, error) = error_of(&client, CHAT, &messages("gpt-4o")).await;
     assert_eq!(
@@ -312,5 +312,5 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
         (&Value::Null, &Value::Null),
         "{error}"
     );
-    gate.close().await;
+    gateway.close().await;
 }

@@ -14,11 +14,11 @@ use super::request::{ChatRequest, PNG, TOOL};
 use crate::harness::*;
 
 on_sqlite!(
-    texts_and_turns,
-    tools_and_their_results,
-    images,
-    token_limits_stop_sequences_and_schemas,
-    thinking_with_tools,
+    texts_and_turns_are_translated,
+    tools_and_their_results_are_translated,
+    images_are_translated,
+    token_limits_stop_sequences_and_schemas_are_translated,
+    thinking_with_tools_keeps_the_signatures,
     dropped_fields_are_reported,
     a_forced_tool_is_checked_before_translation,
 );
@@ -80,7 +80,7 @@ impl Case<'_> {
     }
 }
 
-async fn texts_and_turns(backend: Backend) {
+async fn texts_and_turns_are_translated(backend: Backend) {
     for_each(backend, "", async |case| {
         let text = "how are \"you\", é?";
         let request = case
@@ -105,7 +105,7 @@ async fn texts_and_turns(backend: Backend) {
     .await;
 }
 
-async fn tools_and_their_results(backend: Backend) {
+async fn tools_and_their_results_are_translated(backend: Backend) {
     for_each(backend, "", async |case| {
         let forced = case.request().tools().forced().user("what is the weather?");
         let reply = case.send(&forced).await;
@@ -136,7 +136,7 @@ async fn tools_and_their_results(backend: Backend) {
     .await;
 }
 
-async fn images(backend: Backend) {
+async fn images_are_translated(backend: Backend) {
     let bytes = STANDARD.decode(PNG).unwrap();
     let expected = format!("echo: see [image/png, {} bytes]", bytes.len());
     let routes = Router::new().route("/pixel.png", get(move || async move { bytes }));
@@ -153,7 +153,7 @@ async fn images(backend: Backend) {
     .await;
 }
 
-async fn token_limits_stop_sequences_and_schemas(backend: Backend) {
+async fn token_limits_stop_sequences_and_schemas_are_translated(backend: Backend) {
     for_each(backend, "", async |case| {
         let long = "a b c d ".repeat(100);
         let reply = case.send(&case.request().max_tokens(16).user(&long)).await;
@@ -186,7 +186,7 @@ async fn token_limits_stop_sequences_and_schemas(backend: Backend) {
 
 /// The vendor gets the signatures of its thinking back, also through formats that have no field for them: without them these fakes reject the
 /// request.
-async fn thinking_with_tools(backend: Backend) {
+async fn thinking_with_tools_keeps_the_signatures(backend: Backend) {
     for_each(backend, "", async |case| {
         if case.upstream == "gpt-4o" {
             return;

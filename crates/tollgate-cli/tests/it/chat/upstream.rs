@@ -24,9 +24,9 @@ pub(super) struct Received {
 }
 
 /// Status, content type and body of a response.
-pub(super) type Answer = (u16, &'static str, String);
+pub(super) type UpstreamResponse = (u16, &'static str, String);
 
-type Answers = dyn Fn(&Received) -> Answer + Send + Sync;
+type Responder = dyn Fn(&Received) -> UpstreamResponse + Send + Sync;
 
 /// Listens until it is dropped.
 pub(super) struct Upstream {
@@ -36,29 +36,29 @@ pub(super) struct Upstream {
 }
 
 /// A response with a JSON body.
-pub(super) fn json(status: u16, body: &Value) -> Answer {
+pub(super) fn json_response(status: u16, body: &Value) -> UpstreamResponse {
     (status, "application/json", body.to_string())
 }
 
 /// A response with events.
-pub(super) fn events(text: String) -> Answer {
+pub(super) fn events(text: String) -> UpstreamResponse {
     (200, "text/event-stream", text)
 }
 
 impl Upstream {
     pub(super) async fn start(
-        answers: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+        responder: impl Fn(&Received) -> UpstreamResponse + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<Received>>> = Arc::default();
-        let (answers, all): (Arc<Answers>, _) = (Arc::new(answers), Arc::clone(&received));
+        let (responder, all): (Arc<Responder>, _) = (Arc::new(responder), Arc::clone(&received));
         let listening = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                let (answers, all) = (Arc::clone(&answers), Arc::clone(&all));
+                let (responder, all) = (Arc::clone(&responder), Arc::clone(&all));
                 connections.spawn(async move {
-                    let service = service_fn(|request| respond(request, &*answers, &all));
+                    let service = service_fn(|request| respond(request, &*responder, &all));
                     let io = TokioIo::new(stream);
                     let served = http1::Builder::new().serve_connection(io, service);
                     served.await.unwrap_or_default();
@@ -86,7 +86,7 @@ impl Drop for Upstream {
 
 async fn respond(
     request: Request<Incoming>,
-    answers: &Answers,
+    responder: &Responder,
     all: &Mutex<Vec<Received>>,
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (head, body) = request.into_parts();
@@ -103,7 +103,7 @@ async fn respond(
         body: serde_json::from_slice(&body).unwrap_or_default(),
         betas,
     };
-    let (status, content_type, text) = answers(&received);
+    let (status, content_type, text) = responder(&received);
     all.lock().unwrap().push(received);
     let response = Response::builder()
         .status(status)

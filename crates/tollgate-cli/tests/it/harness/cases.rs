@@ -154,7 +154,10 @@ impl Case {
         };
         if self.status != 200 {
             let message = reply.rejected(self.status, &self.says);
-            assert!(message.len() < 2000, "the request is not sent back whole");
+            assert!(
+                message.len() < 2000,
+                "the request is not returned completely"
+            );
             if let Some(allow) = &self.allow {
                 let mut methods: Vec<&str> = reply.header("allow").split(',').collect();
                 methods.sort_unstable();

@@ -100,9 +100,9 @@ impl Reply {
             .to_owned()
     }
 
-    /// The message of an error in the standard envelope, with the type that errors of this status have. It must contain `words`.
+    /// The message of an error in the standard envelope, with the type that errors of this status have. It must contain `expected`.
     #[track_caller]
-    pub(crate) fn rejected(&self, status: u16, words: &str) -> String {
+    pub(crate) fn rejected(&self, status: u16, expected: &str) -> String {
         let kind = match status {
             401 => "authentication_error",
             402 => "payment_required",
@@ -113,7 +113,7 @@ impl Reply {
             _ => "invalid_request_error",
         };
         let message = self.error(status, kind);
-        assert!(message.contains(words), "{message}, not {words}");
+        assert!(message.contains(expected), "{message}, not {expected}");
         message
     }
 }

@@ -23,14 +23,14 @@ impl CommandOutput {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// Checks that the command failed with status 1, printed nothing on stdout, and wrote one error message, which contains `words`.
+    /// Checks that the command failed with status 1, printed nothing on stdout, and wrote one error message, which contains `expected`.
     #[track_caller]
-    pub(crate) fn check_failure(&self, words: &str) {
+    pub(crate) fn check_failure(&self, expected: &str) {
         assert_eq!((self.code, self.stdout.as_str()), (1, ""), "{self:?}");
         let own = self.stderr.lines().filter(|l| l.starts_with("tollgate: "));
         let own: Vec<&str> = own.collect();
         assert_eq!(own.len(), 1, "{}", self.stderr);
-        assert!(own[0].contains(words), "{}, not {words}", own[0]);
+        assert!(own[0].contains(expected), "{}, not {expected}", own[0]);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
     }
 }

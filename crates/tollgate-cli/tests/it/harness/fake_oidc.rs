@@ -25,19 +25,19 @@ const SECRET: &str = "secret of the gateway/at+the provider";
 
 /// A fault of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lie {
+pub(crate) enum Fault {
     /// The metadata is of another issuer.
     ForeignMetadata,
     /// The metadata sends clients to another site without TLS.
     PlainEndpoint,
     /// The parameter `iss` of the response is another provider's.
-    ForeignAnswer,
+    ForeignResponse,
     /// The token is of another issuer.
-    Issuer,
+    ForeignIssuer,
     /// The token is for another client.
-    Audience,
+    ForeignAudience,
     /// The token is of another sign-in.
-    Nonce,
+    ForeignNonce,
     /// The token of the last sign-in is returned again.
     Replay,
     /// The token is not signed.
@@ -49,7 +49,7 @@ pub(crate) enum Lie {
     /// The token has expired.
     Expired,
     /// The token has no expiry.
-    Endless,
+    NoExpiry,
     /// The token has no subject.
     NoSubject,
     /// Userinfo describes another account.
@@ -73,7 +73,7 @@ struct Shared {
     origin: String,
     /// The claims of the account that signs in next; claims that begin with `userinfo:` are only in userinfo.
     account: Value,
-    lie: Option<Lie>,
+    fault: Option<Fault>,
     grants: BTreeMap<String, Grant>,
     last_token: Option<String>,
     /// Key ids and key pairs; the last one signs, all are published.
@@ -130,8 +130,8 @@ impl FakeOidc {
         self.shared.lock().unwrap().account = claims;
     }
 
-    pub(crate) fn set_lie(&self, lie: Option<Lie>) {
-        self.shared.lock().unwrap().lie = lie;
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
+        self.shared.lock().unwrap().fault = fault;
     }
 
     /// Signs with a new key from then on.
@@ -179,15 +179,15 @@ impl FakeOidc {
         );
         let code = format!("code-{}", shared.grants.len());
         let mut back = url::Url::parse(&query["redirect_uri"]).unwrap();
-        let issuer = match shared.lie {
-            Some(Lie::ForeignAnswer) => "https://evil.example",
+        let issuer = match shared.fault {
+            Some(Fault::ForeignResponse) => "https://evil.example",
             _ => shared.origin.as_str(),
         };
         back.query_pairs_mut()
             .append_pair("state", &query["state"])
             .append_pair("iss", issuer);
-        match shared.lie {
-            Some(Lie::Denied) => back.query_pairs_mut().append_pair("error", "access_denied"),
+        match shared.fault {
+            Some(Fault::Denied) => back.query_pairs_mut().append_pair("error", "access_denied"),
             _ => back.query_pairs_mut().append_pair("code", &code),
         };
         let grant = Grant {
@@ -208,7 +208,7 @@ impl Drop for FakeOidc {
     }
 }
 
-fn json_answer(value: &Value) -> Response {
+fn json_response(value: &Value) -> Response {
     (
         [(header::CONTENT_TYPE, "application/json")],
         value.to_string(),
@@ -216,7 +216,7 @@ fn json_answer(value: &Value) -> Response {
         .into_response()
 }
 
-fn refusal(status: StatusCode, error: &str) -> Response {
+fn error_response(status: StatusCode, error: &str) -> Response {
     (status, json!({ "error": error }).to_string()).into_response()
 }
 
@@ -235,7 +235,7 @@ async fn respond(
             // Keys of an unknown type must not make a client fail.
             let unknown = json!({ "kty": "AKP", "alg": "ML-DSA-65", "pub": "AA" });
             let keys = [&[unknown][..], &keys].concat();
-            json_answer(&json!({ "keys": keys }))
+            json_response(&json!({ "keys": keys }))
         }
         "/token" => token(&mut shared, &headers, &body),
         "/userinfo" if headers[header::AUTHORIZATION] == "Bearer access" => {
@@ -243,26 +243,26 @@ async fn respond(
             for (name, value) in shared.account.as_object().unwrap() {
                 claims[name.trim_start_matches("userinfo:")] = value.clone();
             }
-            if shared.lie == Some(Lie::ForeignUserinfo) {
+            if shared.fault == Some(Fault::ForeignUserinfo) {
                 claims["sub"] = json!("somebody else");
             }
-            json_answer(&claims)
+            json_response(&claims)
         }
-        _ => refusal(StatusCode::NOT_FOUND, "not_found"),
+        _ => error_response(StatusCode::NOT_FOUND, "not_found"),
     }
 }
 
 fn metadata(shared: &Shared) -> Response {
     let origin = &shared.origin;
-    let issuer = match shared.lie {
-        Some(Lie::ForeignMetadata) => "https://evil.example",
+    let issuer = match shared.fault {
+        Some(Fault::ForeignMetadata) => "https://evil.example",
         _ => origin,
     };
-    let token_endpoint = match shared.lie {
-        Some(Lie::PlainEndpoint) => "http://evil.example/token".to_owned(),
+    let token_endpoint = match shared.fault {
+        Some(Fault::PlainEndpoint) => "http://evil.example/token".to_owned(),
         _ => format!("{origin}/token"),
     };
-    json_answer(&json!({
+    json_response(&json!({
         "issuer": issuer,
         "authorization_endpoint": format!("{origin}/authorize"),
         "token_endpoint": token_endpoint,
@@ -289,7 +289,7 @@ fn token(shared: &mut Shared, headers: &HeaderMap, body: &str) -> Response {
         |text: &str| -> String { url::form_urlencoded::byte_serialize(text.as_bytes()).collect() };
     let expected = STANDARD.encode(format!("{}:{}", encode(CLIENT), encode(SECRET)));
     if headers.get(header::AUTHORIZATION).unwrap() != &format!("Basic {expected}") {
-        return refusal(StatusCode::UNAUTHORIZED, "invalid_client");
+        return error_response(StatusCode::UNAUTHORIZED, "invalid_client");
     }
     // A code can be used once.
     let grant = shared.grants.get_mut(&form["code"]).map(|grant| Grant {
@@ -304,19 +304,19 @@ fn token(shared: &mut Shared, headers: &HeaderMap, body: &str) -> Response {
             && form["grant_type"] == "authorization_code"
     });
     let Some(grant) = grant else {
-        return refusal(StatusCode::BAD_REQUEST, "invalid_grant");
+        return error_response(StatusCode::BAD_REQUEST, "invalid_grant");
     };
-    match shared.lie {
-        Some(Lie::ServerError) => return refusal(StatusCode::BAD_GATEWAY, "broken"),
-        Some(Lie::NoToken) => return json_answer(&json!({ "access_token": "access" })),
+    match shared.fault {
+        Some(Fault::ServerError) => return error_response(StatusCode::BAD_GATEWAY, "broken"),
+        Some(Fault::NoToken) => return json_response(&json!({ "access_token": "access" })),
         _ => {}
     }
-    let token = match (shared.lie, &shared.last_token) {
-        (Some(Lie::Replay), Some(token)) => token.clone(),
+    let token = match (shared.fault, &shared.last_token) {
+        (Some(Fault::Replay), Some(token)) => token.clone(),
         _ => id_token(shared, &grant.nonce),
     };
     shared.last_token = Some(token.clone());
-    json_answer(&json!({ "id_token": token, "access_token": "access", "token_type": "Bearer" }))
+    json_response(&json!({ "id_token": token, "access_token": "access", "token_type": "Bearer" }))
 }
 
 fn id_token(shared: &Shared, nonce: &str) -> String {
@@ -330,31 +330,31 @@ fn id_token(shared: &Shared, nonce: &str) -> String {
             claims[name] = value.clone();
         }
     }
-    match shared.lie {
-        Some(Lie::Issuer) => claims["iss"] = json!("https://evil.example"),
-        Some(Lie::Audience) => claims["aud"] = json!("another client"),
-        Some(Lie::Nonce) => claims["nonce"] = json!("of another sign-in"),
-        Some(Lie::Expired) => claims["exp"] = json!(seconds - 3600),
-        Some(Lie::Endless) => claims["exp"] = Value::Null,
-        Some(Lie::NoSubject) => claims["sub"] = Value::Null,
+    match shared.fault {
+        Some(Fault::ForeignIssuer) => claims["iss"] = json!("https://evil.example"),
+        Some(Fault::ForeignAudience) => claims["aud"] = json!("another client"),
+        Some(Fault::ForeignNonce) => claims["nonce"] = json!("of another sign-in"),
+        Some(Fault::Expired) => claims["exp"] = json!(seconds - 3600),
+        Some(Fault::NoExpiry) => claims["exp"] = Value::Null,
+        Some(Fault::NoSubject) => claims["sub"] = Value::Null,
         _ => {}
     }
     let (id, key) = shared.keys.last().unwrap();
     let foreign = new_key();
-    let (header, key) = match shared.lie {
-        Some(Lie::NoSignature) => (json!({ "alg": "none" }), None),
-        Some(Lie::SymmetricSignature) => (json!({ "alg": "HS256", "kid": id }), None),
-        Some(Lie::ForeignKey) => (json!({ "alg": "ES256", "kid": id }), Some(&foreign)),
+    let (header, key) = match shared.fault {
+        Some(Fault::NoSignature) => (json!({ "alg": "none" }), None),
+        Some(Fault::SymmetricSignature) => (json!({ "alg": "HS256", "kid": id }), None),
+        Some(Fault::ForeignKey) => (json!({ "alg": "ES256", "kid": id }), Some(&foreign)),
         _ => (json!({ "alg": "ES256", "kid": id }), Some(key)),
     };
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let message = format!("{}.{}", part(&header), part(&claims));
-    let signature = match (key, shared.lie) {
+    let signature = match (key, shared.fault) {
         (Some(key), _) => {
             let signed = pair(key).sign(&SystemRandom::new(), message.as_bytes());
             URL_SAFE_NO_PAD.encode(signed.unwrap())
         }
-        (None, Some(Lie::SymmetricSignature)) => {
+        (None, Some(Fault::SymmetricSignature)) => {
             let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
             URL_SAFE_NO_PAD.encode(ring::hmac::sign(&key, message.as_bytes()))
         }

@@ -36,11 +36,11 @@ pub(crate) enum Fault {
     /// The connection is closed in the middle of the request.
     CutRequest,
     /// The connection is closed in the middle of the response.
-    CutAnswer,
+    CutResponse,
     /// The bytes arrive damaged, which the server notices by their MD5.
     Damaged,
     /// The server stores other bytes than it received.
-    WrongTag,
+    MismatchedTag,
 }
 
 /// The requests to which a fault is applied.
@@ -48,7 +48,7 @@ struct FaultRule {
     fault: Fault,
     method: Method,
     /// Part of the path or query.
-    words: &'static str,
+    url_part: &'static str,
     /// How many more requests it is applied to.
     left: u32,
 }
@@ -104,18 +104,18 @@ impl FakeS3 {
         self.fail_at(fault, method, "", times);
     }
 
-    /// The same, only for requests with `words` in the path or query.
-    pub(crate) fn fail_at(&self, fault: Fault, method: Method, words: &'static str, times: u32) {
+    /// The same, only for requests with `url_part` in the path or query.
+    pub(crate) fn fail_at(&self, fault: Fault, method: Method, url_part: &'static str, times: u32) {
         self.shared.lock().unwrap().fault = Some(FaultRule {
             fault,
             method,
-            words,
+            url_part,
             left: times,
         });
     }
 
     /// Removes all faults.
-    pub(crate) fn heal(&self) {
+    pub(crate) fn clear_faults(&self) {
         self.shared.lock().unwrap().fault = None;
     }
 
@@ -141,11 +141,11 @@ impl FakeS3 {
         (shared.uploads_created, shared.uploads.len())
     }
 
-    /// How many requests of `method` had `words` in their path or query.
-    pub(crate) fn count(&self, method: &Method, words: &str) -> usize {
+    /// How many requests of `method` had `url_part` in their path or query.
+    pub(crate) fn count(&self, method: &Method, url_part: &str) -> usize {
         let shared = self.shared.lock().unwrap();
         let requests = shared.requests.iter();
-        let found = requests.filter(|(m, target)| m == method && target.contains(words));
+        let found = requests.filter(|(m, target)| m == method && target.contains(url_part));
         found.count()
     }
 
@@ -161,7 +161,7 @@ impl Drop for FakeS3 {
 }
 
 fn error(status: StatusCode, code: &str) -> Response {
-    let text = format!("<Error><Code>{code}</Code><Message>as told</Message></Error>");
+    let text = format!("<Error><Code>{code}</Code><Message>as configured</Message></Error>");
     (status, text).into_response()
 }
 
@@ -183,7 +183,7 @@ async fn respond(
             Some(rule)
                 if rule.method == method
                     && rule.left > 0
-                    && uri.to_string().contains(rule.words) =>
+                    && uri.to_string().contains(rule.url_part) =>
             {
                 rule.left -= 1;
                 Some(rule.fault)
@@ -229,8 +229,8 @@ async fn respond(
     };
     let response = request.respond(&mut shared.lock().unwrap());
     match fault {
-        Some(Fault::CutAnswer) => cut(response).await,
-        Some(Fault::WrongTag) => {
+        Some(Fault::CutResponse) => cut(response).await,
+        Some(Fault::MismatchedTag) => {
             let (mut parts, body) = response.into_parts();
             parts
                 .headers

@@ -129,11 +129,11 @@ impl TestGateway {
         self.server.as_ref().expect("a server").signal(name).await;
     }
 
-    /// Replaces the configuration file and signals the server to reload it; returns when the log contains `words`.
-    pub(crate) async fn reload(&self, toml: &str, words: &str) {
+    /// Replaces the configuration file and signals the server to reload it; returns when the log contains `log_text`.
+    pub(crate) async fn reload(&self, toml: &str, log_text: &str) {
         self.set_config(toml);
         self.signal("HUP").await;
-        until_true(words, async || self.log().contains(words)).await;
+        until_true(log_text, async || self.log().contains(log_text)).await;
     }
 
     /// The server's process id.

@@ -11,18 +11,18 @@ use fixture::{BALANCE, Fixture, PRICE, QueueProvider, key, keys_of_tasks};
 on_both!(
     a_job_is_polled_to_its_end,
     a_restart_continues_polling,
-    a_crash_with_a_provider_job_id_loses_nothing,
-    a_crash_without_a_provider_job_id_submits_nothing_twice,
+    a_crash_with_a_provider_job_id_continues_the_job,
+    a_crash_without_a_provider_job_id_does_not_submit_again,
 );
 on_sqlite!(
     cancellations_are_sent_upstream,
-    time_limits_cancel_upstream,
-    failed_jobs_are_free,
-    another_channel_takes_over,
-    polls_may_fail,
-    results_may_be_late_or_never_come,
+    time_limits_cancel_the_job_upstream,
+    failed_jobs_are_not_charged,
+    failed_submissions_fail_over_to_another_channel,
+    failed_polls_are_retried,
+    failed_result_downloads_are_retried_and_then_fail_the_task,
     a_lost_response_is_not_submitted_again,
-    every_other_provider_with_a_queue,
+    every_other_queue_provider_passes_the_same_checks,
 );
 
 /// Longer than any test takes.
@@ -40,7 +40,7 @@ async fn a_job_is_polled_to_its_end(backend: Backend) {
     for_each(async |provider| check_polled(backend, provider).await).await;
 }
 
-async fn every_other_provider_with_a_queue(backend: Backend) {
+async fn every_other_queue_provider_passes_the_same_checks(backend: Backend) {
     let providers: Vec<QueueProvider> = cases::rows("queue_providers_briefly");
     let check = async |provider: &QueueProvider| {
         check_polled(backend, provider).await;
@@ -115,7 +115,7 @@ async fn a_restart_continues_polling(backend: Backend) {
     .await;
 }
 
-async fn a_crash_with_a_provider_job_id_loses_nothing(backend: Backend) {
+async fn a_crash_with_a_provider_job_id_continues_the_job(backend: Backend) {
     let points = [
         "run.after_provider_job_id",
         "run.before_poll",
@@ -139,7 +139,7 @@ async fn a_crash_with_a_provider_job_id_loses_nothing(backend: Backend) {
     .await;
 }
 
-async fn a_crash_without_a_provider_job_id_submits_nothing_twice(backend: Backend) {
+async fn a_crash_without_a_provider_job_id_does_not_submit_again(backend: Backend) {
     for_each(async |provider| {
         let finds = provider.finds_by_external_id;
         for (point, submitted) in [("run.after_attempt", 0), ("run.after_start", 1)] {
@@ -204,7 +204,7 @@ async fn cancellations_are_sent_upstream(backend: Backend) {
     .await;
 }
 
-async fn time_limits_cancel_upstream(backend: Backend) {
+async fn time_limits_cancel_the_job_upstream(backend: Backend) {
     for_each(async |provider| {
         let fixture = Fixture::start(backend, provider, 1, SHORT).await;
         let slow = fixture.submit("a pier [[fake:polls=100000]]").await;
@@ -220,7 +220,7 @@ async fn time_limits_cancel_upstream(backend: Backend) {
     .await;
 }
 
-async fn failed_jobs_are_free(backend: Backend) {
+async fn failed_jobs_are_not_charged(backend: Backend) {
     for_each(async |provider| check_failed(backend, provider).await).await;
 }
 
@@ -235,7 +235,7 @@ async fn check_failed(backend: Backend, provider: &QueueProvider) {
     fixture.close(0.0).await;
 }
 
-async fn another_channel_takes_over(backend: Backend) {
+async fn failed_submissions_fail_over_to_another_channel(backend: Backend) {
     for_each(async |provider| {
         for scenario in [
             "fail",
@@ -269,7 +269,7 @@ async fn check_not_retried(backend: Backend, provider: &QueueProvider) {
     fixture.close(0.0).await;
 }
 
-async fn polls_may_fail(backend: Backend) {
+async fn failed_polls_are_retried(backend: Backend) {
     for_each(async |provider| {
         let fixture = Fixture::start(backend, provider, 1, LONG).await;
         let mut spent = 0.0;
@@ -281,7 +281,7 @@ async fn polls_may_fail(backend: Backend) {
             "empty-body@poll*1",
             "reset-before-head@poll*2",
             "reset-mid-body@poll*1",
-            "close-without-answer@poll*1",
+            "close-without-response@poll*1",
         ] {
             fixture
                 .complete(&format!("a pier [[fake:{failure}]]"))
@@ -295,7 +295,7 @@ async fn polls_may_fail(backend: Backend) {
     .await;
 }
 
-async fn results_may_be_late_or_never_come(backend: Backend) {
+async fn failed_result_downloads_are_retried_and_then_fail_the_task(backend: Backend) {
     for_each(async |provider| {
         let fixture = Fixture::start(backend, provider, 1, LONG).await;
         let failures = [
@@ -331,7 +331,7 @@ async fn a_lost_response_is_not_submitted_again(backend: Backend) {
         let finds = provider.finds_by_external_id;
         let limit_s = if finds { LONG } else { SHORT };
         let fixture = Fixture::start(backend, provider, 2, limit_s).await;
-        let lost = Scenario::LostAnswer { hang: false };
+        let lost = Scenario::LostResponse { hang: false };
         fixture.fakes[0].queue_at(Stage::Submit, lost);
         if finds {
             fixture.complete("a pier").await;

@@ -9,7 +9,7 @@ use crate::harness::*;
 
 on_postgres!(
     a_node_that_is_cut_off_admits_its_share,
-    nothing_is_lost_while_a_connection_stalls,
+    no_task_or_charge_is_lost_while_a_connection_stalls,
 );
 
 const BATCH: &str = "/v1/tasks/batch";
@@ -98,7 +98,7 @@ async fn a_node_that_is_cut_off_admits_its_share(_: Backend) {
     nodes.close().await;
 }
 
-async fn nothing_is_lost_while_a_connection_stalls(_: Backend) {
+async fn no_task_or_charge_is_lost_while_a_connection_stalls(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };

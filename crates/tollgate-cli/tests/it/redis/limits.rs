@@ -11,12 +11,12 @@ use crate::harness::*;
 on_postgres!(
     posts_of_all_nodes_are_limited,
     tokens_of_all_nodes_are_limited,
-    requests_in_flight_of_a_killed_node_end,
-    a_lost_redis_leaves_each_node_its_share,
-    a_frozen_redis_makes_nobody_wait,
-    an_emptied_redis_counts_anew,
-    a_closed_gateway_rejects_without_redis,
-    an_open_gateway_counts_for_itself_without_redis,
+    requests_in_flight_of_a_killed_node_expire,
+    without_redis_each_node_admits_its_share_of_the_limits,
+    requests_do_not_wait_for_a_frozen_redis,
+    an_emptied_redis_restarts_the_counts,
+    on_redis_loss_closed_rejects_requests,
+    on_redis_loss_open_counts_on_each_node,
 );
 
 const LEASE_S: u64 = 4;
@@ -180,7 +180,7 @@ async fn start_post(gateway: &TestGateway, client: &Client) -> RawConnection {
     raw
 }
 
-async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
+async fn requests_in_flight_of_a_killed_node_expire(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -221,7 +221,7 @@ async fn requests_in_flight_of_a_killed_node_end(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_lost_redis_leaves_each_node_its_share(_: Backend) {
+async fn without_redis_each_node_admits_its_share_of_the_limits(_: Backend) {
     let Some(mut redis) = RedisServer::start_new().await else {
         return;
     };
@@ -243,7 +243,7 @@ async fn a_lost_redis_leaves_each_node_its_share(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_frozen_redis_makes_nobody_wait(_: Backend) {
+async fn requests_do_not_wait_for_a_frozen_redis(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -262,7 +262,7 @@ async fn a_frozen_redis_makes_nobody_wait(_: Backend) {
     nodes.close().await;
 }
 
-async fn an_emptied_redis_counts_anew(_: Backend) {
+async fn an_emptied_redis_restarts_the_counts(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -277,7 +277,7 @@ async fn an_emptied_redis_counts_anew(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_closed_gateway_rejects_without_redis(_: Backend) {
+async fn on_redis_loss_closed_rejects_requests(_: Backend) {
     let Some(mut redis) = RedisServer::start_new().await else {
         return;
     };
@@ -303,7 +303,7 @@ async fn a_closed_gateway_rejects_without_redis(_: Backend) {
     nodes.close().await;
 }
 
-async fn an_open_gateway_counts_for_itself_without_redis(_: Backend) {
+async fn on_redis_loss_open_counts_on_each_node(_: Backend) {
     let Some(mut redis) = RedisServer::start_new().await else {
         return;
     };

@@ -10,9 +10,9 @@ use crate::harness::*;
 
 on_postgres!(
     a_cancellation_reaches_another_node_at_once,
-    a_busy_node_wakes_another,
+    a_busy_node_notifies_another,
     a_broken_subscription_is_renewed,
-    a_lost_redis_loses_no_task_and_no_money,
+    a_lost_redis_loses_no_task_and_no_charge,
 );
 
 /// A node renews its leases after a third of this, which is longer than a test waits: until then, only a message informs it of a cancellation.
@@ -80,7 +80,7 @@ async fn a_cancellation_reaches_another_node_at_once(_: Backend) {
     TwoNodes { a, b, at_a, at_b }.close(1).await;
 }
 
-async fn a_busy_node_wakes_another(_: Backend) {
+async fn a_busy_node_notifies_another(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -137,7 +137,7 @@ async fn a_broken_subscription_is_renewed(_: Backend) {
     nodes.close(0).await;
 }
 
-async fn a_lost_redis_loses_no_task_and_no_money(_: Backend) {
+async fn a_lost_redis_loses_no_task_and_no_charge(_: Backend) {
     let Some(mut redis) = RedisServer::start_new().await else {
         return;
     };

@@ -12,11 +12,11 @@ use tollgate_fakes::{Fake, Options, Provider, start};
 use crate::harness::*;
 
 on_postgres!(
-    one_node_may_use_the_limit_of_all,
-    all_nodes_together_keep_the_limit,
-    a_limit_below_the_number_of_nodes_is_kept,
-    permits_of_a_killed_node_come_back,
-    a_lost_redis_leaves_the_shares,
+    one_node_may_use_all_permits,
+    all_nodes_together_do_not_exceed_the_limit,
+    a_limit_below_the_number_of_nodes_is_not_exceeded,
+    permits_of_a_killed_node_are_reclaimed,
+    without_redis_each_node_uses_its_share_of_the_permits,
 );
 
 const LEASE_S: u64 = 4;
@@ -78,20 +78,20 @@ impl Nodes {
     fn load(&self, nodes: &[usize], count: usize) -> Load {
         let load = Load {
             ends: Arc::default(),
-            answered: nodes.iter().map(|_| Arc::default()).collect(),
+            served: nodes.iter().map(|_| Arc::default()).collect(),
             max_open: Arc::default(),
             running: JoinSet::new(),
         };
         nodes.iter().enumerate().fold(load, |mut load, (at, node)| {
             for _ in 0..count {
                 let client = self.clients[*node].clone();
-                let (ends, answered) = (Arc::clone(&load.ends), Arc::clone(&load.answered[at]));
+                let (ends, served) = (Arc::clone(&load.ends), Arc::clone(&load.served[at]));
                 load.running.spawn(async move {
                     while !ends.load(Ordering::SeqCst) {
                         let reply = client.post(PATH, &chat()).await;
                         assert!([200, 503].contains(&reply.status), "{}", reply.status);
                         if reply.status == 200 {
-                            answered.fetch_add(1, Ordering::SeqCst);
+                            served.fetch_add(1, Ordering::SeqCst);
                         } else {
                             tokio::time::sleep(Duration::from_millis(10)).await;
                         }
@@ -103,7 +103,7 @@ impl Nodes {
     }
 
     /// The number of calls to Redis that got no response in time.
-    async fn unanswered(&self) -> f64 {
+    async fn failed_calls(&self) -> f64 {
         let mut count = 0.0;
         for gateway in &self.gateways {
             for outcome in ["failed", "skipped"] {
@@ -114,24 +114,24 @@ impl Nodes {
         count
     }
 
-    /// Runs `part` until every call to Redis during it got a response in time, which may need repetitions on a loaded machine. Returns the most calls
-    /// at the same time.
+    /// Runs `part` until every call to Redis during it got a response in time, which may need repetitions on a loaded machine. Returns the maximum
+    /// number of calls at the same time.
     async fn max_open(&self, part: impl AsyncFn() -> usize) -> usize {
         for _ in 0..40 {
             for gateway in &self.gateways {
-                let answered = "tollgate_redis_calls_total{outcome=\"ok\"}";
-                let before = gateway.metric(answered).await;
+                let ok_calls = "tollgate_redis_calls_total{outcome=\"ok\"}";
+                let before = gateway.metric(ok_calls).await;
                 // A node that reconnects first reports what it has in flight.
                 let is_back = async || {
                     let is_up = gateway.metric("tollgate_redis_up").await > 0.5;
-                    is_up && gateway.metric(answered).await > before + 2.0
+                    is_up && gateway.metric(ok_calls).await > before + 2.0
                 };
                 until_true("Redis to be connected", is_back).await;
             }
             self.wait_for_open(0).await;
-            let before = self.unanswered().await;
+            let before = self.failed_calls().await;
             let max_open = part().await;
-            if self.unanswered().await <= before {
+            if self.failed_calls().await <= before {
                 return max_open;
             }
         }
@@ -155,7 +155,7 @@ impl Nodes {
 struct Load {
     ends: Arc<AtomicBool>,
     /// The counts of each node.
-    answered: Vec<Arc<AtomicUsize>>,
+    served: Vec<Arc<AtomicUsize>>,
     max_open: Arc<AtomicUsize>,
     running: JoinSet<()>,
 }
@@ -175,15 +175,15 @@ impl Load {
     }
 
     /// Waits until each node has served this number of further chats.
-    async fn wait_for_answers(&self, count: usize) {
-        for answered in &self.answered {
-            let first = answered.load(Ordering::SeqCst);
-            let has_answered = async || answered.load(Ordering::SeqCst) >= first + count;
-            until_true("each node to answer", has_answered).await;
+    async fn wait_for_chats(&self, count: usize) {
+        for served in &self.served {
+            let first = served.load(Ordering::SeqCst);
+            let has_served = async || served.load(Ordering::SeqCst) >= first + count;
+            until_true("each node to serve chats", has_served).await;
         }
     }
 
-    /// Ends the load; returns the most calls at the same time.
+    /// Ends the load; returns the maximum number of calls at the same time.
     async fn end(mut self) -> usize {
         self.ends.store(true, Ordering::SeqCst);
         while let Some(ended) = self.running.join_next().await {
@@ -193,7 +193,7 @@ impl Load {
     }
 }
 
-async fn one_node_may_use_the_limit_of_all(_: Backend) {
+async fn one_node_may_use_all_permits(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -203,7 +203,7 @@ async fn one_node_may_use_the_limit_of_all(_: Backend) {
         let part = async || {
             let load = nodes.load(&[node], 12).watch(&nodes.upstream);
             nodes.wait_for_open(6).await;
-            load.wait_for_answers(12).await;
+            load.wait_for_chats(12).await;
             load.end().await
         };
         let max_open = nodes.max_open(part).await;
@@ -212,7 +212,7 @@ async fn one_node_may_use_the_limit_of_all(_: Backend) {
     nodes.close().await;
 }
 
-async fn all_nodes_together_keep_the_limit(_: Backend) {
+async fn all_nodes_together_do_not_exceed_the_limit(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -222,8 +222,8 @@ async fn all_nodes_together_keep_the_limit(_: Backend) {
         let first = nodes.load(&[0], 12).watch(&nodes.upstream);
         nodes.wait_for_open(6).await;
         let others = nodes.load(&[1, 2], 4);
-        others.wait_for_answers(6).await;
-        first.wait_for_answers(6).await;
+        others.wait_for_chats(6).await;
+        first.wait_for_chats(6).await;
         others.end().await;
         first.end().await
     };
@@ -232,7 +232,7 @@ async fn all_nodes_together_keep_the_limit(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_limit_below_the_number_of_nodes_is_kept(_: Backend) {
+async fn a_limit_below_the_number_of_nodes_is_not_exceeded(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -240,7 +240,7 @@ async fn a_limit_below_the_number_of_nodes_is_kept(_: Backend) {
     let part = async || {
         let load = nodes.load(&[0, 1, 2], 2).watch(&nodes.upstream);
         // With one permit, the nodes take turns.
-        load.wait_for_answers(2).await;
+        load.wait_for_chats(2).await;
         load.end().await
     };
     let max_open = nodes.max_open(part).await;
@@ -248,7 +248,7 @@ async fn a_limit_below_the_number_of_nodes_is_kept(_: Backend) {
     nodes.close().await;
 }
 
-async fn permits_of_a_killed_node_come_back(_: Backend) {
+async fn permits_of_a_killed_node_are_reclaimed(_: Backend) {
     let Some(redis) = RedisServer::start_new().await else {
         return;
     };
@@ -263,7 +263,7 @@ async fn permits_of_a_killed_node_come_back(_: Backend) {
     nodes.close().await;
 }
 
-async fn a_lost_redis_leaves_the_shares(_: Backend) {
+async fn without_redis_each_node_uses_its_share_of_the_permits(_: Backend) {
     let Some(mut redis) = RedisServer::start_new().await else {
         return;
     };
@@ -275,7 +275,7 @@ async fn a_lost_redis_leaves_the_shares(_: Backend) {
     nodes.wait_for_open(2).await;
     load.end().await;
     let load = nodes.load(&[0, 1, 2], 6).watch(&nodes.upstream);
-    load.wait_for_answers(10).await;
+    load.wait_for_chats(10).await;
     assert!(load.end().await <= 6);
     redis.start().await;
     let load = nodes.load(&[0], 12);

@@ -201,8 +201,8 @@ impl RatioTable {
 
     /// The allowed values of `size`, for an error about `requested`.
     fn describe_allowed(&self, requested: &str) -> String {
-        let words: Vec<&str> = self.ratios().collect();
-        let mut allowed = format!("one of {}", words.join(", "));
+        let ratios: Vec<&str> = self.ratios().collect();
+        let mut allowed = format!("one of {}", ratios.join(", "));
         if self.pixels != PixelSizes::Rejected {
             allowed += " or a pixel size of the table";
             if let Some(requested) = PixelSize::parse(requested) {

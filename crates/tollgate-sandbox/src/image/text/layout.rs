@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn text_stays_in_its_frame() {
+    fn text_fits_into_its_box() {
         let long = "the quick brown fox jumps over the lazy dog ".repeat(40);
         let url = "https://example.com/".to_owned() + &"a".repeat(300);
         for text in [

@@ -21,7 +21,7 @@ pub(in super::super) const MAX_KEY_INTERVAL: u32 = 1 << (ORDER_BITS - 2);
 /// The quantisation parameter relative to which slice headers state theirs.
 const BASE_QP: i32 = 26;
 
-/// `level_idc`, and the most macroblocks per second and per frame (table A-1), without levels that differ in bit rate alone.
+/// `level_idc`, and the maximum of macroblocks per second and per frame (table A-1), without levels that differ in bit rate alone.
 const LEVELS: &[(u8, u32, u32)] = &[
     (10, 1_485, 99),
     (11, 3_000, 396),
@@ -52,10 +52,12 @@ impl Format {
     fn level(self) -> u8 {
         let (columns, rows) = self.macroblocks();
         let frame_mbs = columns * rows;
-        let fits = |&&(_, per_second, most): &&(u8, u32, u32)| {
+        let fits = |&&(_, max_per_second, max_per_frame): &&(u8, u32, u32)| {
             // No side may exceed the square root of 8 times that number.
             let longest = columns.max(rows);
-            frame_mbs <= most && longest * longest <= 8 * most && frame_mbs * self.fps <= per_second
+            frame_mbs <= max_per_frame
+                && longest * longest <= 8 * max_per_frame
+                && frame_mbs * self.fps <= max_per_second
         };
         let level = LEVELS.iter().find(fits).or(LEVELS.last());
         level.map_or(62, |&(level, _, _)| level)

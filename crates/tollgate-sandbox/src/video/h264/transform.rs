@@ -155,12 +155,12 @@ fn hadamard_2x2([a, b, c, d]: [i32; 4]) -> [i32; 4] {
 /// Applies `step` to each row, then to each column.
 fn apply_to_rows_and_columns(block: &mut Block, step: impl Fn(i32, i32, i32, i32) -> [i32; 4]) {
     for row in block.chunks_exact_mut(4) {
-        let done = step(row[0], row[1], row[2], row[3]);
-        row.copy_from_slice(&done);
+        let transformed = step(row[0], row[1], row[2], row[3]);
+        row.copy_from_slice(&transformed);
     }
     for x in 0..4 {
-        let done = step(block[x], block[4 + x], block[8 + x], block[12 + x]);
-        for (y, value) in done.into_iter().enumerate() {
+        let transformed = step(block[x], block[4 + x], block[8 + x], block[12 + x]);
+        for (y, value) in transformed.into_iter().enumerate() {
             block[y * 4 + x] = value;
         }
     }

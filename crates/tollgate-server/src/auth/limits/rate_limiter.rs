@@ -300,7 +300,7 @@ impl RequestPermit {
     ///
     /// # Errors
     /// 429 if the tokens of the last minute and the estimates of other requests in flight have reached a limit. The estimate
-    /// itself may exceed it: otherwise a key with a small limit could never request a long answer. 503 if Redis is lost and
+    /// itself may exceed it: otherwise a key with a small limit could never request a long response. 503 if Redis is lost and
     /// `limits.on_redis_loss` is `closed`.
     pub async fn reserve_tokens(&self, estimate: u64) -> Result<(), ApiError> {
         let mut nodes = self.divided.as_ref().map_or(1, |nodes| nodes.count());

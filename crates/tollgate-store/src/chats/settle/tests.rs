@@ -107,17 +107,21 @@ impl Fixture {
     /// Runs `step` in a batch of the writer that then pauses.
     fn pause(&self, step: Step, then: Then) -> Paused {
         let (at, reached) = mpsc::channel();
-        let (go, gone) = mpsc::channel();
-        let gate = std::sync::Mutex::new((at, gone));
+        let (resume, resumed) = mpsc::channel();
+        let signals = std::sync::Mutex::new((at, resumed));
         let write = PausingWrite {
             chat: self.chat(),
             step,
             then,
-            gate,
+            signals,
         };
         let store = self.store.clone();
-        let done = tokio::spawn(async move { store.write(write).await });
-        Paused { reached, go, done }
+        let written = tokio::spawn(async move { store.write(write).await });
+        Paused {
+            reached,
+            resume,
+            written,
+        }
     }
 
     async fn is_clean(&self) {
@@ -127,8 +131,8 @@ impl Fixture {
 
 struct Paused {
     reached: mpsc::Receiver<()>,
-    go: mpsc::Sender<()>,
-    done: tokio::task::JoinHandle<Result<(), StoreError>>,
+    resume: mpsc::Sender<()>,
+    written: tokio::task::JoinHandle<Result<(), StoreError>>,
 }
 
 enum Step {
@@ -146,7 +150,7 @@ struct PausingWrite {
     chat: NewChat,
     step: Step,
     then: Then,
-    gate: std::sync::Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
+    signals: std::sync::Mutex<(mpsc::Sender<()>, mpsc::Receiver<()>)>,
 }
 
 #[async_trait(?Send)]
@@ -168,9 +172,9 @@ impl Write for PausingWrite {
                 charge_chat(batch, &chat, &end, &ChatHold::Reserved(reservation.clone()))?;
             }
         }
-        let gate = self.gate.lock().unwrap();
-        gate.0.send(()).unwrap();
-        gate.1.recv().unwrap();
+        let signals = self.signals.lock().unwrap();
+        signals.0.send(()).unwrap();
+        signals.1.recv().unwrap();
         match self.then {
             Then::Commit => Ok(()),
             Then::Panic => panic!("in the middle of a batch"),
@@ -212,8 +216,8 @@ async fn an_amount_held_by_an_open_batch_cannot_be_reserved() {
         paused.reached.recv().unwrap();
         assert!(fixture.reserve(4).await.is_none());
         let three = fixture.reserve(3).await.unwrap();
-        paused.go.send(()).unwrap();
-        assert_eq!(paused.done.await.unwrap().is_ok(), left == 0);
+        paused.resume.send(()).unwrap();
+        assert_eq!(paused.written.await.unwrap().is_ok(), left == 0);
         assert_eq!(fixture.reserved(), 3);
         assert!(fixture.reserve(left + 1).await.is_none());
         assert!(fixture.reserve(left).await.is_some());
@@ -232,8 +236,8 @@ async fn a_cost_beyond_the_reservation_cannot_be_reserved_by_others() {
         paused.reached.recv().unwrap();
         assert!(fixture.reserve(3).await.is_none());
         let two = fixture.reserve(2).await.unwrap();
-        paused.go.send(()).unwrap();
-        assert_eq!(paused.done.await.unwrap().is_ok(), left == 0);
+        paused.resume.send(()).unwrap();
+        assert_eq!(paused.written.await.unwrap().is_ok(), left == 0);
         assert!(fixture.reserve(left + 1).await.is_none());
         assert!(fixture.reserve(left).await.is_some());
         // After the failed settlement the reservation is unchanged.
@@ -255,8 +259,8 @@ async fn a_headroom_read_before_a_commit_is_stale() {
     paused.reached.recv().unwrap();
     let midway = reserved.reserve(fixture.account(), nanos(3), headroom, epoch);
     assert!(matches!(midway, ReserveOutcome::Insufficient), "{midway:?}");
-    paused.go.send(()).unwrap();
-    paused.done.await.unwrap().unwrap();
+    paused.resume.send(()).unwrap();
+    paused.written.await.unwrap().unwrap();
     // The batch has ended, so the headroom is outdated.
     let after = reserved.reserve(fixture.account(), nanos(3), headroom, epoch);
     assert!(matches!(after, ReserveOutcome::Stale), "{after:?}");
@@ -306,7 +310,7 @@ async fn a_chat_whose_reads_are_always_stale_is_held_on_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_frees_the_reservation() {
+async fn a_panic_releases_the_reservation() {
     let fixture = Fixture::new().await;
     let ten = fixture.reserve(10).await.unwrap();
     assert!(fixture.reserve(1).await.is_none());
@@ -320,7 +324,7 @@ async fn a_panic_frees_the_reservation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_debit_by_another_process_makes_reserved_charges_a_debt() {
+async fn a_debit_by_another_process_turns_uncovered_charges_into_debt() {
     let fixture = Fixture::new().await;
     let six = ChatHold::Reserved(fixture.reserve(6).await.unwrap());
     let three = ChatHold::Reserved(fixture.reserve(3).await.unwrap());

@@ -2,7 +2,7 @@
 //! succeed, be rejected, or fail with and without being applied, and nodes are suspended while others release their grants.
 
 mod exploration;
-mod world;
+mod model;
 
 use std::collections::BTreeMap;
 
@@ -144,7 +144,7 @@ impl Database {
     }
 
     /// Models `lower_grant` and `close_grant`.
-    fn take_back(&mut self, returned: &Return) -> bool {
+    fn apply_return(&mut self, returned: &Return) -> bool {
         let amount = match &returned.part {
             None => match self.rows.remove(&returned.id) {
                 Some(row) => row.amount,
@@ -285,7 +285,7 @@ impl Node {
             self.state.end_change("key");
         } else if let Some(returned) = self.returns.pop() {
             let is_closed = returned.part.is_none();
-            let is_known = end.is_applied() && db.take_back(&returned);
+            let is_known = end.is_applied() && db.apply_return(&returned);
             let is_written = end == End::Committed && (is_closed || is_known);
             self.state.returned(&returned.id, is_closed, is_written);
         }
@@ -353,7 +353,7 @@ impl Node {
         self.state.retire_all();
         for returned in self.state.take_returns() {
             let is_closed = returned.part.is_none();
-            db.take_back(&returned);
+            db.apply_return(&returned);
             self.state.returned(&returned.id, is_closed, true);
         }
         assert!(self.state.grants.is_empty(), "{:?}", self.state.grants);
@@ -361,7 +361,7 @@ impl Node {
 }
 
 #[test]
-fn no_chat_reserves_what_its_grant_does_not_have() {
+fn reservations_never_exceed_their_grant() {
     let (mut reservations, mut grants) = (0, 0);
     for schedule in 1..=SCHEDULES {
         let mut random = Random(schedule.wrapping_mul(0x9e37_79b9_7f4a_7c15));

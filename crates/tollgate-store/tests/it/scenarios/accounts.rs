@@ -3,10 +3,10 @@
 use tollgate_core::{Secret, id};
 use tollgate_store::RateLimits;
 
-use super::{Step, World, ok, outcome, since};
+use super::{Fixture, Step, ok, outcome, since};
 use crate::fixtures::{NOW, TestAccount, amount, key_sums, new_key, user_sums};
 
-impl World<'_> {
+impl Fixture<'_> {
     /// - `user NAME BALANCE|unlimited [quota=]` creates a user with a key.
     /// - `key USER NAME [quota=]` creates another key; of an unknown user, or of `missing-user` or `missing-key`, an account that is not there.
     /// - `credit USER AMOUNT` shows the balance; `disable USER` and `revoke KEY` the time.

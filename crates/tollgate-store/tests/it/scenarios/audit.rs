@@ -2,9 +2,9 @@
 
 use tollgate_store::AuditViolation;
 
-use super::{World, ok};
+use super::{Fixture, ok};
 
-impl World<'_> {
+impl Fixture<'_> {
     /// - `violations` shows the checks that find any.
     /// - `corrupt SQL` runs a statement, shows the checks that find it, and undoes it.
     /// - `shift TABLE KEY COLUMN…`: each number of these columns, if it is one more or one less, is a violation.

@@ -3,10 +3,10 @@
 use tollgate_core::id;
 use tollgate_store::{ChatEnd, ChatHold, NewChat, SettleOutcome, TokenCounts};
 
-use super::{NODE, Step, World, ok, outcome, rejected};
+use super::{Fixture, NODE, Step, ok, outcome, rejected};
 use crate::fixtures::{amount, chat, chat_end};
 
-impl World<'_> {
+impl Fixture<'_> {
     /// - `hold CHAT KEY PRICES TOKENS [node=]` holds the worst case of a new chat.
     /// - `settle CHAT [KEY PRICES] TOKENS [end=failed|lost] [charged_to=KEY]` settles its hold, or a new chat without one.
     /// - `heartbeat NODE UNTIL`; `orphans NODE` shows how many holds of dead nodes are released.

@@ -176,7 +176,7 @@ fn or_dash(value: Option<impl Display>) -> String {
 }
 
 /// The database of a scenario, and the things that its steps name.
-struct World<'a> {
+struct Fixture<'a> {
     db: &'a Db,
     store: Store,
     /// The accounts by key; a user's first key has its user's name.
@@ -193,7 +193,7 @@ struct World<'a> {
 }
 
 async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
-    let mut world = World {
+    let mut fixture = Fixture {
         db,
         store,
         accounts: BTreeMap::new(),
@@ -210,7 +210,7 @@ async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
         if let (Some(proxy), Some(_)) = (proxy, lost) {
             proxy.lose_next_commit();
         }
-        let found = world.step(lost.unwrap_or(step)).await;
+        let found = fixture.step(lost.unwrap_or(step)).await;
         let is_lost = proxy.is_none_or(|proxy| !proxy.has_commit_to_lose());
         assert!(is_lost, "{line}: there was no commit");
         let is_expected = match expected.split_once('…') {
@@ -221,7 +221,7 @@ async fn run(db: &Db, store: Store, proxy: Option<&Proxy>, scenario: &str) {
     }
 }
 
-impl World<'_> {
+impl Fixture<'_> {
     async fn step(&mut self, text: &str) -> String {
         let step = Step::new(text);
         let rest = text[step.command.len()..].trim_start();

@@ -6,13 +6,13 @@ use tollgate_store::{
     ProviderJob, StartOutcome, SubmitOutcome, TaskClaim, TaskEnd,
 };
 
-use super::{NOW, Step, World, ok, or_dash, outcome, rejected, since};
+use super::{Fixture, NOW, Step, ok, or_dash, outcome, rejected, since};
 use crate::fixtures::{
     attempt, delivered, failed, provider_job, queued, retry_task, task_at, task_finish,
     with_idempotency_key, with_webhook,
 };
 
-impl World<'_> {
+impl Fixture<'_> {
     /// - `submit KEY UNITS PRICE NAME… [per=] [kind=] [key=IDEMPOTENCY_KEY/FINGERPRINT] [webhook=yes]` submits tasks.
     /// - `claim [owner=] [max=] [until=] [ordered=yes]` shows the leases, with failed attempts and the attempt in a queue. Shared out
     ///   by `[reserve=] [per_user=] [in_work=USER:N,…] [weights=USER:N,…]`; `[flags=yes]` shows whether there may be more.

@@ -3,10 +3,10 @@
 use tollgate_core::id;
 use tollgate_store::{DeliveryResult, NextDelivery};
 
-use super::{NOW, Step, World, ok, or_dash, outcome, since};
+use super::{Fixture, NOW, Step, ok, or_dash, outcome, since};
 use crate::fixtures::receivers;
 
-impl World<'_> {
+impl Fixture<'_> {
     /// - `take [owner=] [max=] [until=] [ordered=yes]` claims due webhooks and shows them with the attempts before.
     /// - `deliver TASK NUMBER STATUS|- delivered|given-up|retry [due=]` records an attempt.
     /// - `receivers [first=] [max=]` shows whom webhooks wait for, and when; `webhook TASK` shows the webhook; `outbox` how many wait, and when the next is due.

@@ -240,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_option_is_named_with_what_is_allowed() {
-        for (options, words) in rows::<(Value, String)>("invalid_mappings") {
+    fn errors_name_the_invalid_option_and_the_allowed_values() {
+        for (options, message) in rows::<(Value, String)>("invalid_mappings") {
             let error = Mapping::parse(&model("c/d", options), &[]).unwrap_err();
             assert!(
-                error.starts_with("m: ") && error.contains(&words),
+                error.starts_with("m: ") && error.contains(&message),
                 "{error}"
             );
         }

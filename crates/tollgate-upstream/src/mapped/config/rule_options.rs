@@ -168,9 +168,9 @@ pub(super) fn parse_max(target: &Value, path: &str) -> Result<u32, String> {
     let Some(value) = target.get("most") else {
         return Ok(u32::MAX);
     };
-    let most = value.as_u64().and_then(|most| u32::try_from(most).ok());
-    let most = most.filter(|most| *most > 0);
-    most.ok_or_else(|| format!("`{path}.most` must be a whole number from 1, got {value}"))
+    let max = value.as_u64().and_then(|max| u32::try_from(max).ok());
+    let max = max.filter(|max| *max > 0);
+    max.ok_or_else(|| format!("`{path}.most` must be a whole number from 1, got {value}"))
 }
 
 /// Checks that all members of a table are among `names`.

@@ -18,16 +18,19 @@ use crate::rejection::OrRejected;
 use crate::tasks::{Task, TaskState};
 
 /// Generates the response to an accepted request for media.
-pub(super) fn answer_work(work: &Work, context: &MediaContext<'_>) -> OrRejected<MediaResponse> {
+pub(super) fn respond_to_media_request(
+    work: &Work,
+    context: &MediaContext<'_>,
+) -> OrRejected<MediaResponse> {
     let (endpoint, spec) = (work.endpoint, work.spec);
     let mut scope = work.scope();
     scope.context = Some(context);
     scope.plan = Some(&context.plan);
     scope.number = context.number;
     match (&endpoint.about, &endpoint.list) {
-        (Some(about), _) => endpoint.answer_about(about, spec, &scope),
-        (_, Some(list)) => Ok(endpoint.answer_list(list, spec, &scope)),
-        _ => endpoint.answer_submission(spec, &scope),
+        (Some(about), _) => endpoint.respond_about_task(about, spec, &scope),
+        (_, Some(list)) => Ok(endpoint.respond_with_list(list, spec, &scope)),
+        _ => endpoint.respond_to_submission(spec, &scope),
     }
 }
 
@@ -74,7 +77,7 @@ impl Endpoint {
         ))
     }
 
-    fn answer_submission(&self, spec: &Spec, scope: &Scope<'_>) -> OrRejected<MediaResponse> {
+    fn respond_to_submission(&self, spec: &Spec, scope: &Scope<'_>) -> OrRejected<MediaResponse> {
         let rejects = match &self.rejects {
             Some(rejects) => rejects.is_true(scope),
             None => *scope.get("outcome") == "blocked",
@@ -128,7 +131,7 @@ impl Endpoint {
         Ok(self.respond(spec, vars, scope))
     }
 
-    fn answer_about(
+    fn respond_about_task(
         &self,
         about: &About,
         spec: &Spec,
@@ -181,7 +184,7 @@ impl Endpoint {
             context.tasks(|tasks| tasks.remove(id));
         }
         match (found.flatten(), &about.missing) {
-            (Some(answer), _) => answer,
+            (Some(response), _) => response,
             (None, Some(missing)) => {
                 let response = MediaResponse::json(missing.render(scope));
                 Ok(response.status(about.missing_status.unwrap_or(200)))
@@ -199,7 +202,7 @@ impl Endpoint {
         }
     }
 
-    fn answer_list(&self, list: &ListTasks, spec: &Spec, scope: &Scope<'_>) -> MediaResponse {
+    fn respond_with_list(&self, list: &ListTasks, spec: &Spec, scope: &Scope<'_>) -> MediaResponse {
         let Some(context) = scope.context else {
             return MediaResponse::nothing(500);
         };
@@ -226,7 +229,7 @@ impl Endpoint {
             ids.reverse();
         }
         let record = |id: &String| {
-            let look = |task: &mut Task, phase| {
+            let record_if_listed = |task: &mut Task, phase| {
                 let record = spec.record(&list.record, context, task, phase, scope);
                 let keep = |filter: &Expr| {
                     let vars = task_vars(task, phase, context, scope.vars);
@@ -238,7 +241,7 @@ impl Endpoint {
                 };
                 list.filter.as_ref().is_none_or(keep).then_some(record)
             };
-            context.with_task(id, look).flatten()
+            context.with_task(id, record_if_listed).flatten()
         };
         let items: Vec<Value> = ids.iter().filter_map(record).collect();
         let total = items.len();

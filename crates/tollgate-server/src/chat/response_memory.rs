@@ -10,9 +10,9 @@ use tollgate_upstream::{ChatBody, ProviderError, UpstreamErrorKind};
 
 const MIB: usize = 1_048_576;
 /// The largest response, in bytes: it may contain images as base64.
-const MAX_ANSWER: usize = 64 * MIB;
+const MAX_RESPONSE_BYTES: usize = 64 * MIB;
 /// Memory for all responses that are larger than [`UNCOUNTED`]; one of the largest needs twice its size while it is assembled.
-const MAX_ANSWERS: usize = 160 * MIB;
+const MAX_MEMORY_BYTES: usize = 160 * MIB;
 /// Bytes of each response that are not counted.
 const UNCOUNTED: usize = MIB;
 /// Bytes that one permit stands for.
@@ -22,32 +22,34 @@ const MEMORY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The memory budget of large responses.
 #[derive(Debug, Clone)]
-pub struct AnswerBudget(Arc<Semaphore>);
+pub struct ResponseBudget(Arc<Semaphore>);
 
 /// A complete response, and the memory that it holds.
-pub struct Answer {
+pub struct BufferedResponse {
     /// The body.
     pub bytes: Bytes,
     _memory: Option<OwnedSemaphorePermit>,
 }
 
-impl Default for AnswerBudget {
+impl Default for ResponseBudget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_ANSWERS / BYTES_PER_PERMIT)))
+        Self(Arc::new(Semaphore::new(
+            MAX_MEMORY_BYTES / BYTES_PER_PERMIT,
+        )))
     }
 }
 
-impl AnswerBudget {
+impl ResponseBudget {
     /// Reads `body` to its end.
     ///
     /// # Errors
     /// The connection's errors; too large; unavailable, if other responses use all the memory.
-    pub async fn collect(&self, mut body: ChatBody) -> Result<Answer, ProviderError> {
+    pub async fn collect(&self, mut body: ChatBody) -> Result<BufferedResponse, ProviderError> {
         let from_egress = |e| ProviderError::from(&e);
         let first = body.chunk().await.map_err(from_egress)?.unwrap_or_default();
         // Most bodies are one chunk: no copy.
         let Some(second) = body.chunk().await.map_err(from_egress)? else {
-            return Ok(Answer {
+            return Ok(BufferedResponse {
                 bytes: first,
                 _memory: None,
             });
@@ -57,23 +59,23 @@ impl AnswerBudget {
         let mut next = Some(second);
         while let Some(chunk) = next {
             let length = all.len() + chunk.len();
-            if length > MAX_ANSWER {
+            if length > MAX_RESPONSE_BYTES {
                 let message = format!(
                     "the upstream's response is larger than {} MB",
-                    MAX_ANSWER / MIB
+                    MAX_RESPONSE_BYTES / MIB
                 );
                 return Err(ProviderError::new(UpstreamErrorKind::TooLarge, message));
             }
             if length > all.capacity() {
                 // At least doubled, so that few bytes are copied more than once; during the copy, old and new buffer exist.
-                let capacity = length.max(2 * all.capacity()).min(MAX_ANSWER);
+                let capacity = length.max(2 * all.capacity()).min(MAX_RESPONSE_BYTES);
                 self.grow(&mut memory, all.capacity() + capacity).await?;
                 all.reserve(capacity - all.len());
             }
             all.extend_from_slice(&chunk);
             next = body.chunk().await.map_err(from_egress)?;
         }
-        Ok(Answer {
+        Ok(BufferedResponse {
             bytes: all.freeze(),
             _memory: memory,
         })
@@ -122,11 +124,11 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn large_answers_wait_for_each_other_and_too_large_ones_end() {
-        let budget = AnswerBudget::default();
-        let largest = MAX_ANSWER / BYTES_PER_PERMIT;
-        let answer = budget.collect(body(largest)).await.unwrap();
-        assert_eq!(answer.bytes.len(), MAX_ANSWER);
+    async fn large_responses_wait_for_memory_and_too_large_ones_are_rejected() {
+        let budget = ResponseBudget::default();
+        let largest = MAX_RESPONSE_BYTES / BYTES_PER_PERMIT;
+        let response = budget.collect(body(largest)).await.unwrap();
+        assert_eq!(response.bytes.len(), MAX_RESPONSE_BYTES);
         // While it is held, there is memory for small responses only.
         for (chunks, expected) in [
             (0, None),
@@ -137,12 +139,15 @@ mod tests {
             let read = budget.collect(body(chunks)).await;
             assert_eq!(read.err().map(|e| e.kind), expected, "{chunks}");
         }
-        drop(answer);
+        drop(response);
         let error = budget.collect(body(largest + 1)).await.err().unwrap();
         assert_eq!(error.kind, UpstreamErrorKind::TooLarge);
         let read = join_all((0..4).map(|_| budget.collect(body(160)))).await;
         assert!(read.iter().all(Result::is_ok));
         drop(read);
-        assert_eq!(budget.0.available_permits(), MAX_ANSWERS / BYTES_PER_PERMIT);
+        assert_eq!(
+            budget.0.available_permits(),
+            MAX_MEMORY_BYTES / BYTES_PER_PERMIT
+        );
     }
 }
