@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use axum::{Extension, Router};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
+use tollgate_server::http::handler::{erase, get};
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::listener_role::ListenerRole;
 use tollgate_server::routes::fallback::unknown_path;
@@ -29,7 +29,7 @@ pub(super) fn console_pages(role: ListenerRole, public_url: &str) -> Router<Arc<
     let text = page_text(role, public_url);
     let page = move || page(text.clone());
     Router::new()
-        .route("/", get(root).fallback(unknown_path))
+        .route("/", get(root).fallback(erase(unknown_path)))
         .route("/console", get(|| redirect(CONSOLE)))
         .route(CONSOLE, get(page.clone()))
         .route("/console/{*page}", get(page))

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use axum::{Extension, Router};
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_core::ApiError;
 use tollgate_docs::{decompress, find_asset, find_page};
+use tollgate_server::http::handler::get;
 use tollgate_server::http::reply::ErrorResponse;
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::routes::fallback::unknown_path;

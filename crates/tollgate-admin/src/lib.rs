@@ -13,7 +13,7 @@ mod sign_in;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::get;
+use tollgate_server::http::handler::get;
 use tollgate_server::listener_role::ListenerRole;
 use tollgate_server::state::App;
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
 use axum::{Extension, Router};
 use http::request::Parts;
 use http::{HeaderValue, StatusCode, header};
@@ -14,6 +13,7 @@ use serde_json::Value;
 use tollgate_core::clock::MINUTE;
 use tollgate_core::{ApiError, Millis, id};
 use tollgate_server::http::client_address::{PeerAddress, client_address};
+use tollgate_server::http::handler::get;
 use tollgate_server::http::reply::ErrorResponse;
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::listener_role::ListenerRole;

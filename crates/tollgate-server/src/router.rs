@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::handler::Handler;
 use axum::response::Response;
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{self, MethodRouter};
 use futures_util::FutureExt as _;
 use futures_util::future::Either;
 use http::{Method, Request, Uri};
@@ -18,6 +17,7 @@ use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
+use crate::http::handler::{ErasedHandler, erase, get, post};
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::listener_role::ListenerRole;
 use crate::routes::{
@@ -132,8 +132,8 @@ fn collapse_slashes(uri: &Uri) -> Option<Uri> {
 
 /// All routes of a listener, wrapped by tracing.
 fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Router {
-    let key_balance = get(balance::key_balance).options(balance::preflight);
-    let user_balance = get(balance::user_balance).options(balance::preflight);
+    let key_balance = get(balance::key_balance).options(erase(balance::preflight));
+    let user_balance = get(balance::user_balance).options(erase(balance::preflight));
     let routes = Router::new()
         // Account
         .route("/v1/balance", key_balance.clone())
@@ -181,8 +181,8 @@ fn router(app: &Arc<App>, role: ListenerRole, others: Router<Arc<App>>) -> Route
         _ => routes.route("/metrics", get(health::metrics)),
     };
     let routes = routes
-        .fallback(fallback::unknown_path)
-        .method_not_allowed_fallback(fallback::method_not_allowed);
+        .fallback(erase(fallback::unknown_path))
+        .method_not_allowed_fallback(erase(fallback::method_not_allowed));
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));
     traced.with_state(Arc::clone(app))
 }
@@ -193,8 +193,8 @@ fn operations_router(app: &Arc<App>) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::own_metrics))
-        .fallback(fallback::unknown_path)
-        .method_not_allowed_fallback(fallback::method_not_allowed);
+        .fallback(erase(fallback::unknown_path))
+        .method_not_allowed_fallback(erase(fallback::method_not_allowed));
     let traced = routes.layer(TraceLayer(Arc::clone(&app.trace)));
     traced.with_state(Arc::clone(app))
 }
@@ -210,55 +210,51 @@ fn chat_routes() -> Router<Arc<App>> {
     } in CHAT_PATHS.iter().copied()
     {
         let route = match operation {
-            ChatOperation::ModelInBody => {
-                chat_route(move |parts, body| chat::model_in_body(endpoint, parts, body))
-            }
-            ChatOperation::ModelInPath => {
-                chat_route(move |parts, body| chat::model_in_path(endpoint, parts, body))
-                    .get(chat::get_model)
-            }
-            ChatOperation::CountTokens => {
-                chat_route(move |parts, body| chat::count_tokens(endpoint, parts, body))
-            }
+            ChatOperation::ModelInBody => chat_route(erase(move |parts, body| {
+                chat::model_in_body(endpoint, parts, body)
+            })),
+            ChatOperation::ModelInPath => chat_route(erase(move |parts, body| {
+                chat::model_in_path(endpoint, parts, body)
+            }))
+            .get(erase(chat::get_model)),
+            ChatOperation::CountTokens => chat_route(erase(move |parts, body| {
+                chat::count_tokens(endpoint, parts, body)
+            })),
         };
         routes = routes.route(path, route);
     }
     routes
         .route(
             "/v1beta/models",
-            get(chat::list_models).options(chat::preflight),
+            get(chat::list_models).options(erase(chat::preflight)),
         )
         .route(
             "/openai/v1/models",
-            get(chat::list_models).options(chat::preflight),
+            get(chat::list_models).options(erase(chat::preflight)),
         )
         .route(
             "/openai/v1/models/{*named}",
-            get(chat::get_model).options(chat::preflight),
+            get(chat::get_model).options(erase(chat::preflight)),
         )
         .route(
             "/anthropic/v1/models",
-            get(chat::list_models).options(chat::preflight),
+            get(chat::list_models).options(erase(chat::preflight)),
         )
         .route(
             "/anthropic/v1/models/{*named}",
-            get(chat::get_model).options(chat::preflight),
+            get(chat::get_model).options(erase(chat::preflight)),
         )
         .route(
             "/gemini/v1beta/models",
-            get(chat::list_models).options(chat::preflight),
+            get(chat::list_models).options(erase(chat::preflight)),
         )
         .route(
             "/gemini/v1/models",
-            get(chat::list_models).options(chat::preflight),
+            get(chat::list_models).options(erase(chat::preflight)),
         )
 }
 
 /// A chat route, which browser pages of any origin may call.
-fn chat_route<H, T>(handler: H) -> MethodRouter<Arc<App>>
-where
-    H: Handler<T, Arc<App>>,
-    T: 'static,
-{
-    post(handler).options(chat::preflight)
+fn chat_route(handler: ErasedHandler) -> MethodRouter<Arc<App>> {
+    routing::post(handler).options(erase(chat::preflight))
 }

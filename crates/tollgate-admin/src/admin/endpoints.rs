@@ -5,7 +5,8 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use axum::routing::{MethodFilter, get, on};
+use axum::routing::{MethodFilter, on};
+use tollgate_server::http::handler::{erase, get};
 use tollgate_server::http::reply;
 use tollgate_server::state::App;
 
@@ -55,7 +56,10 @@ pub fn routes() -> Router<Arc<App>> {
         let method = method.expect("the methods of endpoints are those of HTTP");
         let handler =
             move |State(app): State<Arc<App>>, request: Request| handle(app, endpoint, request);
-        routes = routes.route(&format!("{PREFIX}{}", endpoint.path), on(method, handler));
+        routes = routes.route(
+            &format!("{PREFIX}{}", endpoint.path),
+            on(method, erase(handler)),
+        );
     }
     routes
 }

@@ -18,6 +18,7 @@ use axum::routing::{MethodFilter, on};
 use tollgate_core::ApiError;
 use tollgate_server::auth::caller::Caller;
 use tollgate_server::http::admin_error::AdminError;
+use tollgate_server::http::handler::erase;
 use tollgate_server::http::reply::ErrorResponse;
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::http::request_notes::RequestNotes;
@@ -48,7 +49,10 @@ pub fn routes() -> Router<Arc<App>> {
         let method = method.expect("the methods of endpoints are those of HTTP");
         let handler =
             move |State(app): State<Arc<App>>, request: Request| handle(app, endpoint, request);
-        routes = routes.route(&format!("{PREFIX}{}", endpoint.path), on(method, handler));
+        routes = routes.route(
+            &format!("{PREFIX}{}", endpoint.path),
+            on(method, erase(handler)),
+        );
     }
     routes
 }

@@ -10,6 +10,7 @@ mod connections;
 pub mod errors;
 pub mod form;
 pub mod form_json;
+pub mod handler;
 mod http2;
 pub mod inherited_sockets;
 mod json_scan;
