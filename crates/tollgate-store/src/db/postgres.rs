@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
@@ -372,17 +373,24 @@ impl Readers {
             .map_err(|e| DbError::Failed(e.to_string()))
     }
 
-    pub(crate) async fn query(&self, sql: &Sql, args: &[Value<'_>]) -> Result<Vec<Row>, DbError> {
-        let client = self
-            .0
-            .get()
-            .await
-            .map_err(|e| DbError::Unavailable(e.to_string()))?;
-        let statement = client
-            .prepare_cached(sql.postgres)
-            .await
-            .map_err(db_error)?;
-        rows(&client, &statement, args).await
+    pub(crate) fn query<'a>(
+        &'a self,
+        sql: &'a Sql,
+        args: &'a [Value<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Row>, DbError>> {
+        // Boxed, because otherwise the compiler would prove for each query anew that the pool's and the client's futures are `Send`.
+        Box::pin(async move {
+            let client = self
+                .0
+                .get()
+                .await
+                .map_err(|e| DbError::Unavailable(e.to_string()))?;
+            let statement = client
+                .prepare_cached(sql.postgres)
+                .await
+                .map_err(db_error)?;
+            rows(&client, &statement, args).await
+        })
     }
 }
 

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use serde_json::Value;
@@ -185,20 +187,27 @@ impl ProviderClient {
     /// # Errors
     ///
     /// Only connection errors; a response with an error status is returned as a response.
-    pub(crate) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, ProviderError> {
-        let (max_bytes, creates) = (request.max_bytes, request.creates);
-        let (head, rest) = self.send_for_head(request).await?.into_parts();
-        let body = if head.status.is_success() {
-            let body = rest.collect(max_bytes).await;
-            body.map_err(|error| transport_error(&error, creates))?
-        } else {
-            read_error_body(rest).await.into()
+    pub(crate) fn send(
+        &self,
+        request: HttpRequest,
+    ) -> BoxFuture<'_, Result<HttpResponse, ProviderError>> {
+        // Boxed, because otherwise the compiler would prove in each provider anew that this future is `Send`.
+        let exchange = async move {
+            let (max_bytes, creates) = (request.max_bytes, request.creates);
+            let (head, rest) = self.send_for_head(request).await?.into_parts();
+            let body = if head.status.is_success() {
+                let body = rest.collect(max_bytes).await;
+                body.map_err(|error| transport_error(&error, creates))?
+            } else {
+                read_error_body(rest).await.into()
+            };
+            Ok(HttpResponse {
+                status: head.status,
+                headers: head.headers,
+                body,
+            })
         };
-        Ok(HttpResponse {
-            status: head.status,
-            headers: head.headers,
-            body,
-        })
+        exchange.boxed()
     }
 
     /// Sends a request and returns with the head of the response, whatever its status.

@@ -10,12 +10,12 @@ use super::any_certificate::AnyCertificate;
 use super::error::EgressError;
 use super::fetch_guarded::{FetchLimits, Fetched, GuardedClient};
 use super::options::ClientOptions;
-use super::pool::Pool;
+use super::pool::{Pool, SendRequest};
 
 /// The HTTP client. Cloning is cheap; clones share connections.
 #[derive(Clone)]
 pub struct Client {
-    pub(super) pool: Arc<Pool>,
+    pub(super) pool: Arc<dyn SendRequest>,
     pub(super) guarded: Arc<GuardedClient>,
 }
 

@@ -43,6 +43,19 @@ type Connector = HttpsConnector<HttpConnector>;
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 type UnsentRequest = TrySendError<Request<RequestBody>>;
 
+/// Resolves with the head of a response.
+pub(super) type Sending =
+    Pin<Box<dyn Future<Output = Result<Response<PooledBody>, EgressError>> + Send>>;
+
+/// Sends requests.
+///
+/// A trait, because otherwise the compiler proves anew for each async function of each provider that everything in the pool is `Send` and `Sync`.
+pub(super) trait SendRequest: Send + Sync {
+    /// Sends `request` and waits for the head of the response. `connect` is the timeout for opening a connection; without it the pool's own timeout
+    /// applies.
+    fn send(self: Arc<Self>, request: Request<RequestBody>, connect: Option<Duration>) -> Sending;
+}
+
 /// The connections to all origins.
 pub(super) struct Pool {
     connector: Connector,
@@ -60,9 +73,23 @@ struct Origin {
 #[derive(Default)]
 struct AvailableConnections {
     /// The idle HTTP/1.1 connections, the longest unused first, each with the time when it became idle.
-    idle: VecDeque<(Instant, Box<Http1Connection>)>,
+    idle: VecDeque<(Instant, Box<dyn Http1>)>,
     /// The HTTP/2 connection, and the time when it last accepted a request.
     shared: Option<(Instant, http2::SendRequest<RequestBody>)>,
+}
+
+/// An idle HTTP/1.1 connection, or one that a request uses.
+///
+/// A trait for the same reason as [`SendRequest`].
+trait Http1: Send {
+    /// Polls the connection, which reads and writes what it can. Returns whether it is closed.
+    fn poll_connection(&mut self, context: &mut Context<'_>) -> bool;
+
+    /// Whether the connection is open and can accept a request. Registers no waker.
+    fn is_idle(&mut self) -> bool;
+
+    /// Sends a request over the connection.
+    fn send(self: Box<Self>, request: Request<RequestBody>) -> PendingResponse;
 }
 
 struct Http1Connection {
@@ -73,7 +100,7 @@ struct Http1Connection {
 
 /// A connection for the next request.
 enum Connection {
-    Http1(Box<Http1Connection>),
+    Http1(Box<dyn Http1>),
     Http2(http2::SendRequest<RequestBody>),
 }
 
@@ -85,7 +112,7 @@ enum FirstTry {
 
 /// A request sent over HTTP/1.1; resolves with the head of the response.
 struct PendingResponse {
-    connection: Option<Box<Http1Connection>>,
+    connection: Option<Box<dyn Http1>>,
     sending: Pin<Box<dyn Future<Output = Result<Response<Incoming>, UnsentRequest>> + Send>>,
 }
 
@@ -93,10 +120,30 @@ struct PendingResponse {
 pub(super) struct PooledBody {
     incoming: Incoming,
     /// Returned to the pool when the body is complete; closed if this is dropped earlier. `None` for HTTP/2.
-    connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
+    connection: Option<(Box<dyn Http1>, Arc<Origin>)>,
     /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after such a response without
     /// announcing it, so that a retry over it would fail too.
     is_error: bool,
+}
+
+impl SendRequest for Pool {
+    fn send(self: Arc<Self>, request: Request<RequestBody>, connect: Option<Duration>) -> Sending {
+        let uri = request.uri().clone();
+        let first_try = self.send_over_idle_connection(request, &uri);
+        // Thousands of these futures wait for responses, so they reserve no memory for the request or for connecting.
+        Box::pin(async move {
+            let request = match first_try? {
+                FirstTry::Sent(pending, origin) => match pending.await {
+                    Ok((head, connection)) => {
+                        return Ok(PooledBody::over_http1(head, connection, &origin));
+                    }
+                    Err(unsent) => Box::new(request_to_retry(*unsent, false)?),
+                },
+                FirstTry::NoIdleConnection(request) => request,
+            };
+            Box::pin(self.send_over_any_connection(request, uri, connect)).await
+        })
+    }
 }
 
 impl Pool {
@@ -119,31 +166,6 @@ impl Pool {
         })
     }
 
-    /// Sends `request` and waits for the head of the response. `connect` is the timeout for opening a connection; without it the pool's own timeout
-    /// applies.
-    pub(super) fn send(
-        self: &Arc<Self>,
-        request: Request<RequestBody>,
-        connect: Option<Duration>,
-    ) -> impl Future<Output = Result<Response<PooledBody>, EgressError>> + Send + use<> {
-        let pool = Arc::clone(self);
-        let uri = request.uri().clone();
-        let first_try = self.send_over_idle_connection(request, &uri);
-        // Thousands of these futures wait for responses, so they reserve no memory for the request or for connecting.
-        async move {
-            let request = match first_try? {
-                FirstTry::Sent(pending, origin) => match pending.await {
-                    Ok((head, connection)) => {
-                        return Ok(PooledBody::over_http1(head, connection, &origin));
-                    }
-                    Err(unsent) => Box::new(request_to_retry(*unsent, false)?),
-                },
-                FirstTry::NoIdleConnection(request) => request,
-            };
-            Box::pin(pool.send_over_any_connection(request, uri, connect)).await
-        }
-    }
-
     /// Sends `request` over an idle HTTP/1.1 connection, if there is one.
     fn send_over_idle_connection(
         self: &Arc<Self>,
@@ -158,7 +180,7 @@ impl Pool {
         Ok(FirstTry::Sent(pending, origin))
     }
 
-    /// [`Pool::send`] over any available connection or a new one.
+    /// [`SendRequest::send`] over any available connection or a new one.
     async fn send_over_any_connection(
         self: Arc<Self>,
         request: Box<Request<RequestBody>>,
@@ -286,7 +308,7 @@ impl Origin {
     }
 
     /// The HTTP/1.1 connection that was used last, which is the most likely to be still open.
-    fn take_idle(&self) -> Option<Box<Http1Connection>> {
+    fn take_idle(&self) -> Option<Box<dyn Http1>> {
         self.available()
             .idle
             .pop_back()
@@ -308,7 +330,7 @@ impl Origin {
     }
 
     /// Puts back a connection whose response is complete, if it can accept another request.
-    fn put_back(&self, mut connection: Box<Http1Connection>) {
+    fn put_back(&self, mut connection: Box<dyn Http1>) {
         if connection.is_idle() {
             let mut available = self.available();
             available.idle.push_back((Instant::now(), connection));
@@ -350,7 +372,7 @@ impl Origin {
 }
 
 impl Http1Connection {
-    async fn open(stream: Stream) -> hyper::Result<Box<Self>> {
+    async fn open(stream: Stream) -> hyper::Result<Box<dyn Http1>> {
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(READ_BUFFER)
             .handshake(stream)
@@ -358,8 +380,9 @@ impl Http1Connection {
         let connection = Some(connection);
         Ok(Box::new(Self { sender, connection }))
     }
+}
 
-    /// Polls the connection, which reads and writes what it can. Returns whether it is closed.
+impl Http1 for Http1Connection {
     fn poll_connection(&mut self, context: &mut Context<'_>) -> bool {
         let Some(connection) = &mut self.connection else {
             return true;
@@ -380,7 +403,6 @@ impl Http1Connection {
         is_closed
     }
 
-    /// Whether the connection is open and can accept a request. Registers no waker.
     fn is_idle(&mut self) -> bool {
         !self.poll_connection(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
     }
@@ -395,7 +417,7 @@ impl Http1Connection {
 }
 
 impl Future for PendingResponse {
-    type Output = Result<(Response<Incoming>, Box<Http1Connection>), Box<UnsentRequest>>;
+    type Output = Result<(Response<Incoming>, Box<dyn Http1>), Box<UnsentRequest>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(connection) = &mut self.connection {
@@ -412,7 +434,7 @@ impl Future for PendingResponse {
 impl PooledBody {
     fn over_http1(
         head: Response<Incoming>,
-        connection: Box<Http1Connection>,
+        connection: Box<dyn Http1>,
         origin: &Arc<Origin>,
     ) -> Response<Self> {
         let is_error = matches!(head.status().as_u16(), 408 | 429 | 500..);

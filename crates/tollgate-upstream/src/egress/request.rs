@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ impl Client {
             .headers_mut()
             .entry(USER_AGENT)
             .or_insert(HeaderValue::from_static(OUR_USER_AGENT));
-        let sending = self.pool.send(request, timeouts.connect);
+        let sending = Arc::clone(&self.pool).send(request, timeouts.connect);
         // Not an async block: its state would hold the inner future twice.
         timeout(timeouts.first_byte, sending).map(move |head| {
             let head = head.map_err(|_| EgressError::TimedOut(timeouts.first_byte))??;
