@@ -73,23 +73,9 @@ struct Origin {
 #[derive(Default)]
 struct AvailableConnections {
     /// The idle HTTP/1.1 connections, the longest unused first, each with the time when it became idle.
-    idle: VecDeque<(Instant, Box<dyn Http1>)>,
+    idle: VecDeque<(Instant, Box<Http1Connection>)>,
     /// The HTTP/2 connection, and the time when it last accepted a request.
     shared: Option<(Instant, http2::SendRequest<RequestBody>)>,
-}
-
-/// An idle HTTP/1.1 connection, or one that a request uses.
-///
-/// A trait for the same reason as [`SendRequest`].
-trait Http1: Send {
-    /// Polls the connection, which reads and writes what it can. Returns whether it is closed.
-    fn poll_connection(&mut self, context: &mut Context<'_>) -> bool;
-
-    /// Whether the connection is open and can accept a request. Registers no waker.
-    fn is_idle(&mut self) -> bool;
-
-    /// Sends a request over the connection.
-    fn send(self: Box<Self>, request: Request<RequestBody>) -> PendingResponse;
 }
 
 struct Http1Connection {
@@ -100,7 +86,7 @@ struct Http1Connection {
 
 /// A connection for the next request.
 enum Connection {
-    Http1(Box<dyn Http1>),
+    Http1(Box<Http1Connection>),
     Http2(http2::SendRequest<RequestBody>),
 }
 
@@ -112,7 +98,7 @@ enum FirstTry {
 
 /// A request sent over HTTP/1.1; resolves with the head of the response.
 struct PendingResponse {
-    connection: Option<Box<dyn Http1>>,
+    connection: Option<Box<Http1Connection>>,
     sending: Pin<Box<dyn Future<Output = Result<Response<Incoming>, UnsentRequest>> + Send>>,
 }
 
@@ -120,7 +106,7 @@ struct PendingResponse {
 pub(super) struct PooledBody {
     incoming: Incoming,
     /// Returned to the pool when the body is complete; closed if this is dropped earlier. `None` for HTTP/2.
-    connection: Option<(Box<dyn Http1>, Arc<Origin>)>,
+    connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
     /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after such a response without
     /// announcing it, so that a retry over it would fail too.
     is_error: bool,
@@ -308,7 +294,7 @@ impl Origin {
     }
 
     /// The HTTP/1.1 connection that was used last, which is the most likely to be still open.
-    fn take_idle(&self) -> Option<Box<dyn Http1>> {
+    fn take_idle(&self) -> Option<Box<Http1Connection>> {
         self.available()
             .idle
             .pop_back()
@@ -330,7 +316,7 @@ impl Origin {
     }
 
     /// Puts back a connection whose response is complete, if it can accept another request.
-    fn put_back(&self, mut connection: Box<dyn Http1>) {
+    fn put_back(&self, mut connection: Box<Http1Connection>) {
         if connection.is_idle() {
             let mut available = self.available();
             available.idle.push_back((Instant::now(), connection));
@@ -372,7 +358,7 @@ impl Origin {
 }
 
 impl Http1Connection {
-    async fn open(stream: Stream) -> hyper::Result<Box<dyn Http1>> {
+    async fn open(stream: Stream) -> hyper::Result<Box<Self>> {
         let (sender, connection) = http1::Builder::new()
             .max_buf_size(READ_BUFFER)
             .handshake(stream)
@@ -380,9 +366,8 @@ impl Http1Connection {
         let connection = Some(connection);
         Ok(Box::new(Self { sender, connection }))
     }
-}
 
-impl Http1 for Http1Connection {
+    /// Polls the connection, which reads and writes what it can. Returns whether it is closed.
     fn poll_connection(&mut self, context: &mut Context<'_>) -> bool {
         let Some(connection) = &mut self.connection else {
             return true;
@@ -403,6 +388,7 @@ impl Http1 for Http1Connection {
         is_closed
     }
 
+    /// Whether the connection is open and can accept a request. Registers no waker.
     fn is_idle(&mut self) -> bool {
         !self.poll_connection(&mut Context::from_waker(Waker::noop())) && self.sender.is_ready()
     }
@@ -417,7 +403,7 @@ impl Http1 for Http1Connection {
 }
 
 impl Future for PendingResponse {
-    type Output = Result<(Response<Incoming>, Box<dyn Http1>), Box<UnsentRequest>>;
+    type Output = Result<(Response<Incoming>, Box<Http1Connection>), Box<UnsentRequest>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Some(connection) = &mut self.connection {
@@ -434,7 +420,7 @@ impl Future for PendingResponse {
 impl PooledBody {
     fn over_http1(
         head: Response<Incoming>,
-        connection: Box<dyn Http1>,
+        connection: Box<Http1Connection>,
         origin: &Arc<Origin>,
     ) -> Response<Self> {
         let is_error = matches!(head.status().as_u16(), 408 | 429 | 500..);
