@@ -239,7 +239,7 @@ pub struct ForwardedResponse {
     pub id: Option<String>,
     /// The upstream's usage. `None` if it gave none.
     pub usage: Option<hub::Usage>,
-    /// Bytes of visible text and tool arguments, to estimate the tokens if usage is missing.
+    /// Bytes of visible text, reasoning and tool arguments, to estimate the tokens if usage is missing.
     pub text_bytes: u64,
 }
 

@@ -20,6 +20,7 @@ pub mod lazy_json;
 pub mod media;
 pub mod messages;
 mod open_ended;
+mod operator_costs;
 mod output_cap;
 pub mod provider_options;
 pub mod responses;

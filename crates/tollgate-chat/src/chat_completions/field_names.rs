@@ -7,7 +7,7 @@ use crate::hub::{ClientFormat, RequestField};
 pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     name: NAME,
     field_name,
-    has_system_turns: true,
+    is_separate_system: |_| false,
     shows_budgeted_thoughts: false,
 };
 

@@ -7,6 +7,12 @@ pub(super) const NAME: &str = "chat-completions";
 /// Key in [`crate::hub::ExtraFields`]: the field that named the end user, if it was not `user`.
 pub(super) const USER_SPELLING: &str = ".user";
 
+/// Vendors' own fields for reasoning. With a dot before the name, keys in [`crate::hub::ExtraFields`] of the value as the client wrote it.
+pub(super) const VENDOR_REASONING: [&str; 3] = ["thinking", "reasoning", "enable_thinking"];
+
+/// Key in [`crate::hub::ExtraFields`]: `reasoning_effort` beside one of [`VENDOR_REASONING`].
+pub(super) const EFFORT_BESIDE_VENDOR_REASONING: &str = ".reasoning_effort";
+
 /// Maximum number of stop sequences (OpenAI's limit).
 pub(super) const MAX_STOP_SEQUENCES: usize = 4;
 

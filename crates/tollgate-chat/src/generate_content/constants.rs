@@ -5,7 +5,7 @@ pub(super) const NAME: &str = "generate-content";
 /// The vendor whose signatures upstreams of this format understand.
 pub(super) const VENDOR: &str = "gemini";
 
-/// The most stop sequences that the API documents.
+/// Maximum number of stop sequences (Google's limit).
 pub(crate) const MAX_STOP_SEQUENCES: usize = 5;
 
 /// Candidates with a higher index were never requested: `candidateCount` is at most 8.

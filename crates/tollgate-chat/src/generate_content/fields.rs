@@ -163,7 +163,7 @@ pub(crate) fn insert_at_path(into: &mut Map<String, Value>, path: &str, value: V
     }
 }
 
-/// Inserts the members of `rest` into `own`, each named `prefix.NAME`.
+/// Inserts the members of `rest` into `extra`, each under the name `prefix.NAME`.
 pub(crate) fn insert_with_prefix(
     extra: &mut Map<String, Value>,
     prefix: &str,

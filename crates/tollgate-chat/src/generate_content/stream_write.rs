@@ -39,6 +39,8 @@ struct ChoiceState {
     finish: Option<FinishReason>,
     /// Visible text, for the byte offsets of citations.
     text: String,
+    /// Characters of the text before the current part, to which the offsets of citations are relative.
+    part_start: u64,
     citations: Vec<Citation>,
 }
 
@@ -166,6 +168,9 @@ impl Writer {
             self.write_call(index, call, signature, out);
         }
         let choice = self.choices.entry(index).or_default();
+        if matches!(event, Event::TextEnd { .. }) {
+            choice.part_start = choice.text.chars().count() as u64;
+        }
         match event {
             Event::Text { text, .. } | Event::Refusal { text, .. } if !text.is_empty() => {
                 choice.text.push_str(text);
@@ -192,7 +197,15 @@ impl Writer {
                 );
             }
             Event::Part { part, .. } => self.write_hub_part(index, part, out),
-            Event::Citation { citation, .. } => choice.citations.push(citation.clone()),
+            Event::Citation { citation, .. } => {
+                let from_text =
+                    |offset: Option<u64>| Some(offset?.saturating_add(choice.part_start));
+                choice.citations.push(Citation {
+                    start: from_text(citation.start),
+                    end: from_text(citation.end),
+                    ..citation.clone()
+                });
+            }
             Event::Logprobs { value, .. } => {
                 if let Some(tokens) = logprobs::write_logprobs(value) {
                     let beside = format!(r#","logprobsResult":{tokens}"#);

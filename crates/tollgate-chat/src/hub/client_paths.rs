@@ -11,16 +11,13 @@ impl Request {
     }
 
     /// The JSON path of a part in the client's request, such as `messages[2].content[0]`. `turn` and `part` are indices into
-    /// [`Request::turns`]; leading system turns are not counted in formats that have a separate field for them.
+    /// [`Request::turns`]; leading system turns that were read from a separate field are not counted.
     pub fn client_part_path(&self, turn: usize, part: usize) -> String {
-        let system_turns = match self.client_format.has_system_turns {
-            true => 0,
-            false => self
-                .turns
-                .iter()
-                .take_while(|t| t.role == Role::System)
-                .count(),
-        };
+        let is_separate = self.client_format.is_separate_system;
+        let turns = self.turns.iter();
+        let system_turns = turns
+            .take_while(|turn| turn.role == Role::System && is_separate(turn))
+            .count();
         let (turns, parts) = (
             self.client_field_name(RequestField::Turns),
             self.client_field_name(RequestField::Parts),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::Turn;
+
 /// A field of [`super::Request`] that has different names in the formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are the fields of `Request`")]
@@ -47,8 +49,8 @@ pub struct ClientFormat {
     pub name: &'static str,
     /// Returns the format's name for a field of the request.
     pub field_name: fn(RequestField) -> &'static str,
-    /// Whether system prompts are entries of the list of turns, so that indices of turns count them.
-    pub has_system_turns: bool,
+    /// Whether a system turn was read from a separate field, so that indices of the list of turns do not count it.
+    pub is_separate_system: fn(&Turn) -> bool,
     /// Whether a client that sets a thinking budget but not its display expects to receive the thoughts.
     pub shows_budgeted_thoughts: bool,
 }
@@ -72,7 +74,7 @@ impl Default for &'static ClientFormat {
         &ClientFormat {
             name: "",
             field_name: |_| "request",
-            has_system_turns: true,
+            is_separate_system: |_| false,
             shows_budgeted_thoughts: false,
         }
     }

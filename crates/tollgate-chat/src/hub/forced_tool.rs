@@ -1,11 +1,11 @@
-//! Finds a tool that the model is forced to call and that the request does not offer.
+//! Finds a tool that `tool_choice` names and that the request does not offer.
 
 use serde_json::Value;
 
 use super::request::{Request, Tool, ToolChoice, ToolKind};
 
 impl Request {
-    /// The tool that `tool_choice` forces although `tools` does not offer it. `None` if every forced tool is offered.
+    /// A tool that `tool_choice` forces or lists as allowed although `tools` does not offer it. `None` if every tool that it names is offered.
     pub fn forced_tool_not_offered(&self) -> Option<&str> {
         let is_offered = |name: &str| self.tools.iter().any(|tool| has_name(tool, name));
         match self.tool_choice.as_ref()? {

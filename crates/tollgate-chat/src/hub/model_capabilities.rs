@@ -1,14 +1,14 @@
 //! [`ModelCapabilities`]: the features of an upstream model. Each provider's folder declares them for its models.
 
-/// What a model supports. The default supports everything and accepts reasoning effort by name.
+/// What a model supports. The default supports everything except plain links (`accepts_urls`), and accepts reasoning effort by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelCapabilities {
     /// Maximum number of tokens in one response. `None` if unknown.
     pub max_output_tokens: Option<u64>,
     /// Maximum number of tokens of prompt and response together. `None` if unknown.
     pub context_window: Option<u64>,
-    /// Whether a stream shows everything as it is generated, so that the output of an aborted stream can be counted. Reasoning models of vendors
-    /// report hidden reasoning at the end.
+    /// Whether a stream contains every generated token, reasoning included, so that the output of an aborted stream can be estimated from it. False for
+    /// models that hide their reasoning and report its tokens at the end.
     pub shows_all_output: bool,
     /// Which sampling parameters it accepts.
     pub sampling: SamplingSupport,
@@ -58,7 +58,7 @@ pub enum SearchWithFunctions {
 pub enum SamplingSupport {
     /// All, together.
     All,
-    /// Temperature or top_p, but not both; temperature is kept.
+    /// Temperature or top_p, but not both (temperature is kept); and top_k.
     TemperatureOrTopP,
     /// None of them.
     None,

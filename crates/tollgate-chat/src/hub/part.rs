@@ -203,7 +203,8 @@ impl Opaque {
     }
 }
 
-/// The text in a part of another format, such as a search result. `None` if it has none or contains base64 data.
+/// The text in a part of another format, such as a search result. `None` if the part, an object in it or an item of a list in it has no text or is
+/// base64 data.
 pub fn extract_text(value: &Value) -> Option<String> {
     let mut texts = Vec::new();
     for name in ["title", "text", "data", "content", "output", "source"] {

@@ -212,7 +212,29 @@ pub struct Reasoning {
     pub extra: ExtraFields,
 }
 
+impl Request {
+    /// Whether a forced call of the tool `name` means the web search, which has no name in other formats: no function or custom tool has that name.
+    pub fn is_web_search(&self, name: &str) -> bool {
+        let has = |is: &dyn Fn(&ToolKind) -> bool| self.tools.iter().any(|tool| is(&tool.kind));
+        has(&|kind| matches!(kind, ToolKind::WebSearch { .. }))
+            && !has(&|kind| match kind {
+                ToolKind::Function { name: other, .. } | ToolKind::Custom { name: other, .. } => {
+                    other == name
+                }
+                _ => false,
+            })
+    }
+}
+
 impl ToolChoice {
+    /// Whether it requires a call.
+    pub fn forces_call(&self) -> bool {
+        matches!(
+            self,
+            Self::Required | Self::Tool(_) | Self::AllowedTools { required: true, .. }
+        )
+    }
+
     /// Replaces a list of the names of all functions by [`ToolChoice::Required`], which every format and server supports.
     pub fn without_complete_list(self, tools: &[Tool]) -> Self {
         let is_listed = |name: &String| match &self {

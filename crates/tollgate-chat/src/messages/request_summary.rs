@@ -15,6 +15,7 @@ use super::content_checks::{check_messages, check_system, check_tools};
 use super::thread;
 use crate::error::InvalidRequest;
 use crate::format::{RequestSummary, Thread};
+use crate::open_ended::count_escaped_letters;
 
 /// The members that the summary reads, as JSON text.
 #[derive(Deserialize)]
@@ -325,9 +326,7 @@ fn count_attachments(text: &str) -> u32 {
         .map(|word| memmem::find_iter(bytes, word.as_bytes()).count())
         .sum();
     // An escaped letter (`\u006d`) could be part of such a string.
-    let hidden = memmem::find_iter(bytes, b"\\u00")
-        .filter(|at| matches!(bytes.get(at + 4), Some(b'4'..=b'7')))
-        .count();
+    let hidden = count_escaped_letters(bytes);
     u32::try_from(plain + hidden).unwrap_or(u32::MAX)
 }
 

@@ -11,6 +11,7 @@ use super::ids::generate_call_id;
 use super::usage::{KNOWN_FIELDS, UsageCounts};
 use crate::error::{InvalidRequest, MalformedResponse};
 use crate::hub::{Choice, PartKind, Response};
+use crate::operator_costs::remove_costs;
 
 /// See [`crate::Format::read_response`].
 pub(super) fn read_response(body: &[u8]) -> Result<Response, MalformedResponse> {
@@ -84,6 +85,7 @@ fn take_usage(fields: &mut Fields<'_>) -> (UsageCounts, Option<String>) {
         members.shift_remove(*known);
     }
     members.retain(|_, value| !value.is_null());
+    remove_costs(&mut members);
     if !members.is_empty() {
         fields.insert("usage", Value::Object(members));
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
 
-/// The members of `usage` that are read.
+/// The members of `usage` that [`write_usage`] writes. `server_tool_use` is read too, but it is not written, so it stays among the extra fields.
 pub(super) const KNOWN_FIELDS: &[&str] = &[
     "input_tokens",
     "output_tokens",

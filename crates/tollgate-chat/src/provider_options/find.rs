@@ -140,7 +140,7 @@ fn has_cache_hint(body: &[u8]) -> bool {
     CACHE_HINTS.iter().any(|hint| hint.find(body).is_some())
 }
 
-/// The options of a request with that body, in the order in which they occur.
+/// The options of a request with that body, in the order in which they occur; a long cache write is the last one.
 ///
 /// # Errors
 /// If a member's name differs from a known one only by case: some servers treat it as the known one.
@@ -176,7 +176,7 @@ impl Search {
         if !self
             .found
             .iter()
-            .any(|found| found.field == field && found.tier == tier)
+            .any(|found| found.option == option && found.field == field && found.tier == tier)
         {
             let tier = tier.to_owned();
             self.found.push(FoundOption {
@@ -315,36 +315,49 @@ impl<'de> LazyVisitor<'de> for Tool<'_, '_> {
             list,
             index,
         } = self;
-        let (mut kind, mut members) = (None, Vec::new());
+        let (mut kinds, mut members) = (Vec::new(), Vec::new());
         while let Some(name) = next_key(&mut object)? {
             if name.eq_ignore_ascii_case("type") {
+                let mut kind = None;
                 object.next_value_seed(VisitWith(Text(&mut kind)))?;
+                kinds.extend(kind.map(|kind: String| kind.to_ascii_lowercase()));
             } else if name == "tools" {
                 let at = format!("{list}[{index}].tools");
                 object.next_value_seed(VisitWith(Tools { search, at: &at }))?;
             } else {
                 // In Google's format, the names of the members are the types of tools.
-                members.push(name.to_ascii_lowercase());
-                object.next_value::<IgnoredAny>()?;
+                let mut is_null = false;
+                object.next_value_seed(VisitWith(IsNull(&mut is_null)))?;
+                members.extend((!is_null).then(|| name.to_ascii_lowercase()));
             }
         }
+        // Of two spellings of `type`, servers may read either one.
         let is_client_tool = |kind: &str| CLIENT_TOOLS.iter().any(|start| kind.starts_with(start));
-        let kind = kind.map(|kind| kind.to_ascii_lowercase());
-        let option = match &kind {
-            Some(kind) if is_client_tool(kind) => None,
-            Some(kind) => Some(server_tool(kind).unwrap_or(ProviderOption::OtherTools)),
-            None => {
-                let server = members.iter().find_map(|name| server_tool(name));
-                let is_known = |name: &String| UNTYPED_TOOLS.contains(&&**name);
-                let is_unknown = !members.is_empty() && !members.iter().any(is_known);
-                server.or(is_unknown.then_some(ProviderOption::OtherTools))
-            }
-        };
-        if let Some(option) = option {
+        let typed = kinds.iter().filter(|kind| !is_client_tool(kind));
+        let typed = typed.map(|kind| server_tool(kind).unwrap_or(ProviderOption::OtherTools));
+        // Clients of Google's format could add a type, which its servers ignore.
+        let named = members.iter().filter_map(|name| match kinds.is_empty() {
+            true => untyped_tool(name, &members),
+            false => server_tool(name),
+        });
+        for option in typed.chain(named) {
             search.add(option, format!("{list}[{index}]"), "");
         }
         Ok(())
     }
+}
+
+/// The option that corresponds to the member `name` of a tool without a type. `None` if the client runs that tool. `members` are the names of all
+/// members, in lower case.
+pub(super) fn untyped_tool(name: &str, members: &[String]) -> Option<ProviderOption> {
+    if UNTYPED_TOOLS.contains(&name) {
+        return None;
+    }
+    // The other members of a function are its attributes.
+    let is_function = members
+        .iter()
+        .any(|name| name == "name" || name == "function");
+    server_tool(name).or((!is_function).then_some(ProviderOption::OtherTools))
 }
 
 /// The option that corresponds to a tool of that type. `None` if the type is not known.
@@ -364,6 +377,14 @@ impl<'de> LazyVisitor<'de> for Text<'_> {
         if let Scalar::String(text) = value {
             *self.0 = Some(text.into_owned());
         }
+    }
+}
+
+struct IsNull<'n>(&'n mut bool);
+
+impl<'de> LazyVisitor<'de> for IsNull<'_> {
+    fn visit_scalar(self, value: Scalar<'de>) {
+        *self.0 = matches!(value, Scalar::Null);
     }
 }
 

@@ -83,6 +83,34 @@ fn options_are_found_in_every_format_and_spelling() {
         ),
         (r#"{"tools":[{"google_search":{}}]}"#, "web_search:tools[0]"),
         (
+            r#"{"tools":[{"googleSearch":{},"codeExecution":{},"google_maps":{}}]}"#,
+            "web_search:tools[0] code_execution:tools[0] maps:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[],"newTool":null}]}"#,
+            "",
+        ),
+        (
+            r#"{"tools":[{"functionDeclarations":[],"newTool":{}}]}"#,
+            "other_tools:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"name":"f","input_schema":{},"cache_control":{}}]}"#,
+            "",
+        ),
+        (
+            r#"{"tools":[{"type":"web_search","TYPE":"function"}]}"#,
+            "web_search:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"type":"mcp","Type":"web_search","type":"function"}]}"#,
+            "mcp:tools[0] web_search:tools[0]",
+        ),
+        (
+            r#"{"tools":[{"type":"function","name":"f","googleSearch":{}}]}"#,
+            "web_search:tools[0]",
+        ),
+        (
             r#"{"tools":[{"type":"newest_tool"}]}"#,
             "other_tools:tools[0]",
         ),
@@ -151,6 +179,10 @@ fn tools_are_removed_only_if_the_client_has_tools_of_its_own() {
             r#"{"tools":[{"name":"f"},{"type":"web_fetch_2","name":"web_fetch"}],"tool_choice":{"type":"tool","name":"web_fetch"}}"#,
             "tools[1]",
         ),
+        (
+            r#"{"tools":[{"type":"function","name":"f"},{"type":"web_search"}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"web_search"}]}}"#,
+            "tools[1]",
+        ),
     ] {
         let error = remove_all(body).unwrap_err();
         assert_eq!(error.field, field, "{body}");
@@ -174,8 +206,20 @@ fn options_are_removed_and_other_members_are_kept() {
             r#"{"tools":[{"type":"function","name":"f"}],"store":false}"#,
         ),
         (
+            r#"{"tools":[{"type":"function","name":"f"},{"type":"web_search","tools":[{"type":"mcp"}]}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"web_search"},{"type":"function","name":"f"}]}}"#,
+            r#"{"tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f"}]}}"#,
+        ),
+        (
             r#"{"tools":[{"googleSearch":{}},{"functionDeclarations":[]}]}"#,
             r#"{"tools":[{"functionDeclarations":[]}]}"#,
+        ),
+        (
+            r#"{"tools":[{"googleSearch":{},"functionDeclarations":[],"newTool":{}}]}"#,
+            r#"{"tools":[{"functionDeclarations":[]}]}"#,
+        ),
+        (
+            r#"{"tools":[{"type":"web_search","Type":"mcp"},{"type":"function","name":"f"}]}"#,
+            r#"{"tools":[{"type":"function","name":"f"}]}"#,
         ),
         (
             r#"{"system":[{"cache_control":{"type":"e","ttl":"1h"}}],"ttl":"1h"}"#,

@@ -1,13 +1,14 @@
 //! The names of request fields in this format, for error messages.
 
 use super::constants::NAME;
+use super::extra_fields::{NOTE_INSTRUCTIONS, has_note};
 use crate::hub::{ClientFormat, RequestField};
 
 /// The properties of a client of this format that other modules use.
 pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     name: NAME,
     field_name,
-    has_system_turns: false,
+    is_separate_system: |turn| has_note(&turn.extra, NOTE_INSTRUCTIONS),
     shows_budgeted_thoughts: false,
 };
 

@@ -55,7 +55,7 @@ impl Format for Responses {
         &[
             r#""previous_response_id""#,
             r#""conversation""#,
-            r#""prompt":"#,
+            r#""prompt""#,
         ]
     }
 

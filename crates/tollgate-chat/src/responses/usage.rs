@@ -1,10 +1,13 @@
 //! Converts token counts between the `usage` object of a response and the hub's [`Usage`].
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::hub::Usage;
+use crate::operator_costs::remove_costs;
 
 /// The `usage` object of a response. Missing counts are 0.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -52,35 +55,53 @@ impl From<WireUsage> for Usage {
     }
 }
 
-/// The number of web searches that the provider ran for a response. Each is an item of the output; no string of a text can look like one.
+/// The type of the output items of web searches that the provider ran.
+const WEB_SEARCH_CALL: &str = "web_search_call";
+
+/// The number of web searches that the provider ran for a response: the output items of their type.
 pub(super) fn count_web_searches(response: &[u8]) -> u64 {
-    memchr::memmem::find_iter(response, "\"web_search_call\"").count() as u64
+    #[derive(Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow, default)]
+        output: Vec<Item<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Item<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Option<Cow<'a, str>>,
+    }
+    // Most responses have none, and their items are not parsed.
+    if memchr::memmem::find(response, WEB_SEARCH_CALL.as_bytes()).is_none() {
+        return 0;
+    }
+    let Ok(response) = serde_json::from_slice::<Response<'_>>(response) else {
+        return 0;
+    };
+    let items = response.output.iter();
+    items
+        .filter(|item| item.kind.as_deref() == Some(WEB_SEARCH_CALL))
+        .count() as u64
 }
 
-/// Reads `usage`. `None` if it is missing or not an object.
+/// Reads `usage`. `None` if it is missing or not an object; all counts are missing if one of them is not an unsigned integer.
 pub(super) fn read_usage(usage: &Value) -> Option<WireUsage> {
     usage
         .is_object()
         .then(|| serde_json::from_value(usage.clone()).unwrap_or_default())
 }
 
-/// Reads raw `usage`. `None` if it is not an object.
+/// Parses the JSON of `usage`. `None` if it is null, or a count is not an unsigned integer.
 pub(super) fn parse_usage(raw: &RawValue) -> Option<Usage> {
     let wire: Option<WireUsage> = serde_json::from_str(raw.get()).ok()?;
     wire.map(Usage::from)
 }
 
-/// Members of `usage` in which servers report the operator's costs; they are not sent to the client.
-const COST_MEMBERS: [&str; 4] = ["cost", "cost_details", "cost_in_usd_ticks", "is_byok"];
-
 /// The `usage` of a forwarded response with the members that the vendor's schema requires, and without costs. `None` if nothing
-/// has to change.
+/// has to change, or if `usage` cannot be parsed.
 pub(super) fn complete_usage(raw: &RawValue) -> Option<String> {
     let usage = parse_usage(raw)?;
     let mut value: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
-    let before = value.len();
-    value.retain(|name, _| !COST_MEMBERS.contains(&name.as_str()));
-    let mut is_changed = value.len() < before;
+    let mut is_changed = remove_costs(&mut value);
     let Value::Object(required) = write_usage(&usage) else {
         return None;
     };
@@ -122,4 +143,38 @@ pub(super) fn write_usage(usage: &Usage) -> Value {
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.total(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_output_items_are_counted_as_web_searches() {
+        for (response, expected) in [
+            (
+                r#"{"output":[{"type":"web_search_call"},{"type":"message"}]}"#,
+                1,
+            ),
+            (
+                r#"{"output":[{"type":"web\u005fsearch_call"},{"type":"web_search_call"}]}"#,
+                2,
+            ),
+            (
+                r#"{"output":[{"type":"function_call","name":"web_search_call"}]}"#,
+                0,
+            ),
+            (
+                r#"{"tools":[{"type":"function","name":"web_search_call"}],"output":[]}"#,
+                0,
+            ),
+            (r#"{"note":"web_search_call"}"#, 0),
+        ] {
+            assert_eq!(
+                count_web_searches(response.as_bytes()),
+                expected,
+                "{response}"
+            );
+        }
+    }
 }

@@ -3,7 +3,7 @@
 mod output_cap;
 mod request;
 mod response;
-mod response_scan;
+mod response_summary;
 mod stream;
 
 pub(super) use output_cap::add_output_cap;

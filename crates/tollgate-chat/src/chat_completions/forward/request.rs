@@ -29,9 +29,12 @@ struct Member<'a> {
 enum Change {
     Keep,
     Remove,
+    /// The member gets this value, as JSON text.
     Value(String),
+    /// The member gets this name.
     Name(&'static str),
-    Both(&'static str, String),
+    /// The member gets this name and this value.
+    NameAndValue(&'static str, String),
 }
 
 /// Passes a request on; see [`crate::Format::forward_request`].
@@ -168,7 +171,7 @@ impl<'a> MemberChanges<'_, 'a> {
                 (true, None) => Change::Keep,
                 (true, Some(cap)) => Change::Value(cap),
                 (false, None) => Change::Name(supported),
-                (false, Some(cap)) => Change::Both(supported, cap),
+                (false, Some(cap)) => Change::NameAndValue(supported, cap),
             };
         }
     }
@@ -281,7 +284,7 @@ fn write_members(body: &Bytes, members: &[Member<'_>], added: Option<&str>) -> B
             Change::Keep => (&*member.name, member.value),
             Change::Value(value) => (&*member.name, value.as_str()),
             Change::Name(name) => (*name, member.value),
-            Change::Both(name, value) => (*name, value.as_str()),
+            Change::NameAndValue(name, value) => (*name, value.as_str()),
         };
         out.push(if out.is_empty() { '{' } else { ',' });
         push_quoted(&mut out, name);

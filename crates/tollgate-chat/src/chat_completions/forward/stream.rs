@@ -2,19 +2,22 @@
 //!
 //! Complete events are sent unchanged, as slices of the upstream's chunk unless an event is split over chunks. The only changes: the model's name is
 //! replaced if it differs; usage that the client did not request is left out, or `null` in a chunk with content; usage chunks without `choices` get
-//! an empty list; and events with empty data are left out, because SDKs cannot parse them. `[DONE]` is held back.
+//! an empty list; the operator's costs are removed from usage; several `data` lines of an event are joined into one; and events with empty data are left out, because SDKs cannot parse them.
+//! `[DONE]` is held back.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::response::span_of;
-use super::response_scan::{ResponseScan, find_usage_text, scan_response};
+use super::response_summary::{ResponseSummary, find_usage_text, summarize_response};
 use crate::chat_completions::stream_write::write_error_event;
 use crate::error::{ErrorBody, MalformedResponse};
 use crate::format::{ForwardedChunk, RenderOptions, StreamForwarder};
 use crate::hub::Usage;
+use crate::operator_costs::{may_have_costs, without_costs};
 use crate::sse::MAX_EVENT_BYTES;
 
 /// Passes one stream on.
@@ -42,7 +45,7 @@ enum Action {
     /// It is sent unchanged.
     Pass,
     /// It is sent with these ranges replaced, in order.
-    Patch(Vec<(Range<usize>, &'static [u8])>),
+    Patch(Vec<(Range<usize>, Cow<'static, str>)>),
     /// These bytes are sent instead.
     Replace(Vec<u8>),
     /// It is left out.
@@ -52,7 +55,7 @@ enum Action {
 }
 
 /// Placeholder in a patch for the client's name of the model.
-const MODEL: &[u8] = b"";
+const MODEL: Cow<'static, str> = Cow::Borrowed("");
 
 impl Forwarder {
     /// A forwarder for one stream.
@@ -122,11 +125,9 @@ impl Forwarder {
                 let mut at = 0;
                 for (range, new) in pieces {
                     out.extend_from_slice(&event[at..range.start]);
-                    out.extend_from_slice(if new == MODEL {
-                        self.model.as_bytes()
-                    } else {
-                        new
-                    });
+                    let is_model = new == MODEL;
+                    let new = if is_model { &self.model } else { &*new };
+                    out.extend_from_slice(new.as_bytes());
                     at = range.end;
                 }
                 out.extend_from_slice(&event[at..]);
@@ -152,39 +153,43 @@ impl Forwarder {
         if data.trim_ascii() == b"[DONE]" {
             return Ok(Action::End);
         }
-        let scan = scan_response(data)?;
+        let summary = summarize_response(data)?;
         // Some servers' usage chunks, sent after the finish reason, have choices with empty deltas.
-        let is_behind_finish = scan.present & !self.finished == 0 && scan.text_bytes == 0;
-        self.present |= scan.present;
-        self.finished |= scan.finished;
-        self.text_bytes += scan.text_bytes;
-        self.usage = scan.usage.or(self.usage);
-        if scan.usage.is_some() && is_behind_finish && !self.include_usage {
+        let is_behind_finish = summary.present & !self.finished == 0 && summary.text_bytes == 0;
+        self.present |= summary.present;
+        self.finished |= summary.finished;
+        self.text_bytes += summary.text_bytes;
+        self.usage = summary.usage.or(self.usage);
+        if summary.usage.is_some() && is_behind_finish && !self.include_usage {
             return Ok(Action::Omit);
         }
-        Ok(self.patch_event(data, range.start, &scan))
+        Ok(self.patch_event(data, range.start, &summary))
     }
 
     /// Replaces what must change in `data`, which begins at `offset` of its event.
-    fn patch_event(&self, data: &[u8], offset: usize, scan: &ResponseScan<'_>) -> Action {
-        let mut pieces: Vec<(Range<usize>, &'static [u8])> = Vec::new();
-        if scan.choices.is_none() && scan.usage.is_some() {
+    fn patch_event(&self, data: &[u8], offset: usize, summary: &ResponseSummary<'_>) -> Action {
+        let mut pieces: Vec<(Range<usize>, Cow<'static, str>)> = Vec::new();
+        if summary.choices.is_none() && summary.usage.is_some() {
             let inside = data
                 .iter()
                 .position(|byte| *byte == b'{')
                 .map_or(0, |open| open + 1);
-            pieces.push((offset + inside..offset + inside, br#""choices":[],"#));
+            pieces.push((offset + inside..offset + inside, r#""choices":[],"#.into()));
         }
-        if let Some(current) = scan.model.filter(|current| *current != self.model) {
+        if let Some(current) = summary.model.filter(|current| *current != self.model) {
             let span = span_of(data, current);
             pieces.push((offset + span.start..offset + span.end, MODEL));
         }
-        if scan.usage.is_some()
-            && !self.include_usage
+        let hides_usage = summary.usage.is_some() && !self.include_usage;
+        if (hides_usage || may_have_costs(data))
             && let Some(usage) = find_usage_text(data)
         {
             let span = span_of(data, usage);
-            pieces.push((offset + span.start..offset + span.end, b"null"));
+            let new = match hides_usage {
+                true => Some("null".into()),
+                false => without_costs(usage).map(Cow::Owned),
+            };
+            pieces.extend(new.map(|new| (offset + span.start..offset + span.end, new)));
         }
         if pieces.is_empty() {
             return Action::Pass;
@@ -220,6 +225,9 @@ impl StreamForwarder for Forwarder {
             // A last event without its blank line.
             let last = std::mem::take(&mut self.tail);
             self.last = self.forward_events(&last.into())?.to_vec();
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
         }
         self.ended |= self.present != 0 && self.present & !self.finished == 0;
         if self.ended {

@@ -9,7 +9,7 @@ mod tools;
 use serde_json::{Map, Value};
 
 use super::field_names::CLIENT_FORMAT;
-use super::fields::{NAME, USER_SPELLING};
+use super::fields::{EFFORT_BESIDE_VENDOR_REASONING, NAME, USER_SPELLING, VENDOR_REASONING};
 use super::json_fields::{
     expect_array, expect_object, expect_string, require_object, require_string, take_field,
     take_string,
@@ -48,6 +48,15 @@ pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
     } else if let Some(id) = deferred.safety_identifier {
         extra.insert("safety_identifier".to_owned(), id.into());
     }
+    let has_vendor_reasoning = VENDOR_REASONING
+        .iter()
+        .any(|name| extra.contains_key(&format!(".{name}")));
+    if let (Some(effort), true) = (deferred.effort, has_vendor_reasoning) {
+        extra.insert(
+            EFFORT_BESIDE_VENDOR_REASONING.to_owned(),
+            effort.as_str().into(),
+        );
+    }
     if let Some(mut reasoning) = deferred.reasoning {
         // The format has no field for it: clients that set reasoning receive it if the upstream returns it.
         reasoning.display =
@@ -66,6 +75,8 @@ struct Deferred {
     top_logprobs: Option<u32>,
     safety_identifier: Option<String>,
     reasoning: Option<Reasoning>,
+    /// `reasoning_effort`.
+    effort: Option<Effort>,
 }
 
 /// Reads a field whose type [`summarize`] has checked. Returns the value if the field is not one of those.
@@ -140,15 +151,16 @@ fn read_structured_field(
         },
         "reasoning_effort" => {
             let name = expect_string(value, &key)?;
-            deferred.reasoning.get_or_insert_default().effort = Some(parse_effort(&key, &name)?);
+            deferred.effort = Some(parse_effort(&key, &name)?);
+            deferred.reasoning.get_or_insert_default().effort = deferred.effort;
         }
-        "thinking" | "reasoning" | "enable_thinking" => match read_vendor_reasoning(&value) {
-            Some(requested) if deferred.reasoning.is_none() => deferred.reasoning = Some(requested),
+        name if VENDOR_REASONING.contains(&name) => match read_vendor_reasoning(&value) {
             Some(requested) => {
                 let current = deferred.reasoning.get_or_insert_default();
                 current.effort = current.effort.or(requested.effort);
                 current.budget = current.budget.or(requested.budget);
                 current.adaptive |= requested.adaptive;
+                extra.insert(format!(".{key}"), value);
             }
             None => drop(extra.insert(key, value)),
         },

@@ -113,8 +113,9 @@ impl<'a> Writer<'a> {
         let mut ids = HashSet::new();
         for turn in turns {
             content.next_turn();
+            self.dropped.extend(turn.extra.names_unknown_to(NAME));
             for part in &turn.parts {
-                self.drop_foreign_cache_marker(part);
+                self.drop_foreign_members(part);
                 match &part.kind {
                     PartKind::ToolCall { .. } => {
                         calls.extend(self.write_call(&part.kind, &mut ids))
@@ -158,8 +159,9 @@ impl<'a> Writer<'a> {
         self.out.push(message.into());
     }
 
-    /// Reports a cache marker of another format as dropped.
-    fn drop_foreign_cache_marker(&mut self, part: &Part) {
+    /// Reports a cache marker and other members of another format as dropped.
+    fn drop_foreign_members(&mut self, part: &Part) {
+        self.dropped.extend(part.extra.names_unknown_to(NAME));
         if part.cache_ttl.is_some() && !self.is_same_format {
             self.dropped
                 .push(self.request.client_field_name(RequestField::Cache));
@@ -384,8 +386,9 @@ impl<'a> Writer<'a> {
         let turn = &self.request.turns[at];
         let mut content = Vec::new();
         let mut has_results = false;
+        self.dropped.extend(turn.extra.names_unknown_to(NAME));
         for (index, part) in turn.parts.iter().enumerate() {
-            self.drop_foreign_cache_marker(part);
+            self.drop_foreign_members(part);
             if let PartKind::ToolResult {
                 content: result,
                 is_error,

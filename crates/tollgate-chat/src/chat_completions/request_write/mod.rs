@@ -11,7 +11,8 @@ use serde_json::{Map, Value, json};
 
 use self::dropped::DroppedFields;
 use super::fields::{
-    DOCUMENTED_EXTRA, MAX_STOP_SEQUENCES, NAME, SHARED_WITH_RESPONSES, USER_SPELLING,
+    DOCUMENTED_EXTRA, EFFORT_BESIDE_VENDOR_REASONING, MAX_STOP_SEQUENCES, NAME,
+    SHARED_WITH_RESPONSES, USER_SPELLING, VENDOR_REASONING,
 };
 use super::json_fields::insert_some;
 use super::model_limits::{limit_max_tokens, supported_effort};
@@ -19,7 +20,7 @@ use crate::error::InvalidRequest;
 use crate::format::{Target, WrittenRequest};
 use crate::hub::{
     Effort, ModelCapabilities, OutputFormat, Reasoning, Request, RequestField, SamplingSupport,
-    ToolNames, sanitize_id,
+    ToolChoice, ToolNames, sanitize_id,
 };
 
 use crate::responses::flatten_namespaces;
@@ -248,6 +249,12 @@ fn write_tool_use(
 ) {
     // OpenAI rejects both fields if there are no tools.
     if request.client_format.name != NAME && !body.contains_key("tools") {
+        let is_lost = request.tool_choice.as_ref().is_some_and(|choice| {
+            choice.forces_call() || (*choice == ToolChoice::None && !request.tools.is_empty())
+        });
+        if is_lost {
+            dropped.push(request.client_field_name(RequestField::ToolChoice));
+        }
         return;
     }
     insert_some(
@@ -264,7 +271,14 @@ fn write_reasoning(
     body: &mut Map<String, Value>,
     dropped: &mut DroppedFields,
 ) {
-    let Some(requested) = request.reasoning.as_ref().and_then(Reasoning::as_effort) else {
+    let requested = if write_vendor_reasoning(request, capabilities, body) {
+        let extra = request.extra.for_format(NAME);
+        let effort = extra.and_then(|extra| extra.get(EFFORT_BESIDE_VENDOR_REASONING)?.as_str());
+        effort.and_then(Effort::parse)
+    } else {
+        request.reasoning.as_ref().and_then(Reasoning::as_effort)
+    };
+    let Some(requested) = requested else {
         return;
     };
     let sent = supported_effort(requested, capabilities.thinking);
@@ -272,6 +286,26 @@ fn write_reasoning(
         dropped.push(request.client_field_name(RequestField::Reasoning));
     }
     insert_some(body, "reasoning_effort", sent.map(Effort::as_str));
+}
+
+/// Writes the vendor's own fields for reasoning as the client wrote them. Returns whether there are any that the model accepts.
+fn write_vendor_reasoning(
+    request: &Request,
+    capabilities: &ModelCapabilities,
+    body: &mut Map<String, Value>,
+) -> bool {
+    let extra = request.extra.for_format(NAME);
+    let Some(extra) = extra.filter(|_| !capabilities.rejects_unknown_fields) else {
+        return false;
+    };
+    let mut is_written = false;
+    for name in VENDOR_REASONING {
+        if let Some(value) = extra.get(&format!(".{name}")) {
+            body.insert(name.to_owned(), value.clone());
+            is_written = true;
+        }
+    }
+    is_written
 }
 
 fn write_other_fields(

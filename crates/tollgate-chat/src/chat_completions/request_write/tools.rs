@@ -31,6 +31,9 @@ pub(in crate::chat_completions) fn write_tools(
                     options.insert("user_location".to_owned(), location);
                 }
                 body.insert("web_search_options".to_owned(), options.into());
+                if tool.cache_ttl.is_some() {
+                    dropped.push(request.client_field_name(RequestField::Cache));
+                }
             }
             ToolKind::FormatSpecific { format, value } if *format == NAME => {
                 tools.push(value.clone())
@@ -125,7 +128,8 @@ fn nest_grammar(format: &Value) -> Value {
     }
 }
 
-/// Writes `tool_choice`; `auto` instead of a forced call if the model does not support forced calls.
+/// Writes `tool_choice`; `auto` instead of a forced call if the model does not support forced calls, or if the web search is forced, which is not one of
+/// the format's tools.
 pub(in crate::chat_completions) fn write_tool_choice(
     request: &Request,
     names: &ToolNames,
@@ -133,13 +137,9 @@ pub(in crate::chat_completions) fn write_tool_choice(
     dropped: &mut DroppedFields,
 ) -> Option<Value> {
     let choice = request.tool_choice.as_ref()?;
-    let forces = matches!(
-        choice,
-        ToolChoice::Required
-            | ToolChoice::Tool(_)
-            | ToolChoice::AllowedTools { required: true, .. }
-    );
-    let is_weakened = forces && !can_force;
+    let forces_search = request.client_format.name != NAME
+        && matches!(choice, ToolChoice::Tool(name) if request.is_web_search(name));
+    let is_weakened = forces_search || (choice.forces_call() && !can_force);
     if is_weakened {
         dropped.push(request.client_field_name(RequestField::ToolChoice));
     }

@@ -1,6 +1,6 @@
 //! Forwards requests, responses and streams between a client and an upstream that both use generateContent, with as few changed bytes as possible.
 
-mod chunk_scan;
+mod chunk_summary;
 mod event_bytes;
 mod output_cap;
 mod request;

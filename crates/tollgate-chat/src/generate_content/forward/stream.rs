@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
 
-use super::chunk_scan::{ChunkScan, as_utf8, split_around_model};
+use super::chunk_summary::{ChunkSummary, as_utf8, split_around_model};
 use super::event_bytes::{
     EventOutput, find_event_end, join_data, leading_newlines, single_line_json,
 };
@@ -99,13 +99,13 @@ impl Forwarder {
         if text.trim().is_empty() || text.trim() == "[DONE]" {
             return Ok(());
         }
-        let scan = ChunkScan::parse(text)?;
-        if let Some(usage) = &scan.usage_metadata {
+        let summary = ChunkSummary::parse(text)?;
+        if let Some(usage) = &summary.usage_metadata {
             self.usage = Some(usage.to_usage());
         }
-        self.text_bytes += scan.text_bytes();
-        let placement = self.classify(&scan);
-        let spliced = split_around_model(json, &scan, &self.model);
+        self.text_bytes += summary.text_bytes();
+        let placement = self.classify(&summary);
+        let spliced = split_around_model(json, &summary, &self.model);
         if placement != Placement::HoldAfterEnd && !self.held.is_empty() {
             // The held object was not the end: older models send a finish reason on every chunk.
             self.write_held(out.copied());
@@ -140,10 +140,10 @@ impl Forwarder {
     }
 
     /// Decides when an event is sent.
-    fn classify(&mut self, scan: &ChunkScan<'_>) -> Placement {
-        let (mut ends, mut goes_on) = (scan.is_prompt_blocked(), false);
+    fn classify(&mut self, summary: &ChunkSummary<'_>) -> Placement {
+        let (mut ends, mut goes_on) = (summary.is_prompt_blocked(), false);
         self.blocked |= ends;
-        for (index, finishes, has_content) in scan.candidates() {
+        for (index, finishes, has_content) in summary.candidates() {
             let finished = self.choices.entry(index).or_default();
             ends |= finishes;
             goes_on |= has_content && !*finished;

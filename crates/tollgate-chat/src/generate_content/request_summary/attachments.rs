@@ -3,6 +3,8 @@
 use memchr::{memchr, memmem};
 use serde_json::Value;
 
+use crate::open_ended::has_escaped_letters;
+
 /// The result of the count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AttachmentCount {
@@ -17,6 +19,7 @@ const MAX_DATA_DISTANCE: usize = 1024;
 
 /// Counts attachments. Never too few: a text that mentions `"inlineData"` counts too.
 pub(crate) fn count_attachments(body: &[u8]) -> AttachmentCount {
+    // An escaped letter could be part of a member's name. No real client escapes letters.
     if has_escaped_letters(body) {
         return count_by_parsing(body);
     }
@@ -52,12 +55,6 @@ fn string_value_length(rest: &[u8]) -> Option<usize> {
     let value = rest.trim_ascii_start().strip_prefix(b":")?;
     let text = value.trim_ascii_start().strip_prefix(b"\"")?;
     memchr(b'"', text)
-}
-
-/// Whether a letter is written as `\u0061`, which could hide a member's name from a text search. No
-/// real client does that.
-fn has_escaped_letters(body: &[u8]) -> bool {
-    memmem::find_iter(body, b"\\u00").any(|at| matches!(body.get(at + 4), Some(b'4'..=b'7')))
 }
 
 fn count_by_parsing(body: &[u8]) -> AttachmentCount {

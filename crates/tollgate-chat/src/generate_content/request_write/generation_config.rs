@@ -66,6 +66,9 @@ impl RequestWriter<'_> {
         let request = self.request;
         if let Some(requested) = request.max_tokens {
             let max = self.capabilities.max_output_tokens.unwrap_or(u64::MAX);
+            if requested > max {
+                self.drop_field(RequestField::MaxTokens);
+            }
             config.insert("maxOutputTokens".to_owned(), json!(requested.min(max)));
         }
         let stops: Vec<&String> = request
@@ -138,7 +141,13 @@ impl RequestWriter<'_> {
                 ("responseSchema", schema::to_openapi_schema(schema))
             }
             None if self.is_native_client => ("responseJsonSchema", schema.clone()),
-            None => ("responseJsonSchema", schema::narrow_to_supported(schema)),
+            None => {
+                let (schema, is_changed) = schema::narrow_to_supported(schema);
+                if is_changed {
+                    self.drop_field(RequestField::Output);
+                }
+                ("responseJsonSchema", schema)
+            }
         };
         if let (Some(text), Some(members)) = (description, schema.as_object_mut()) {
             members.entry("description").or_insert_with(|| json!(text));
@@ -168,7 +177,12 @@ impl RequestWriter<'_> {
             }
             return;
         }
-        match thinking_strength(requested, self.capabilities.thinking) {
+        let strength = thinking_strength(requested, self.capabilities.thinking);
+        let is_off = matches!(strength, Some(ThinkingStrength::Budget(0)));
+        if requested.as_effort() == Some(Effort::None) && !is_off {
+            self.drop_field(RequestField::Reasoning);
+        }
+        match strength {
             Some(ThinkingStrength::Budget(budget)) => {
                 out.insert("thinkingBudget".to_owned(), json!(budget));
             }

@@ -124,9 +124,10 @@ impl RequestWriter<'_> {
             }
             (None, None) => return None,
             (None, Some(schema)) if schema::is_empty(schema) => return None,
-            (None, Some(schema)) if self.capabilities.supports_json_schema => {
-                ("parametersJsonSchema", schema::narrow_to_supported(schema))
-            }
+            (None, Some(schema)) if self.capabilities.supports_json_schema => (
+                "parametersJsonSchema",
+                schema::narrow_to_supported(schema).0,
+            ),
             (None, Some(schema)) => ("parameters", schema::to_openapi_schema(schema)),
         };
         Some((name.to_owned(), schema))
@@ -143,15 +144,15 @@ impl RequestWriter<'_> {
             )
         };
         if !self.is_native_client && !request.tools.iter().any(is_function) {
+            let has_tools = !request.tools.is_empty();
+            if choice.forces_call() || (*choice == ToolChoice::None && has_tools) {
+                self.drop_field(RequestField::ToolChoice);
+            }
             return None;
         }
-        let forces = matches!(
-            choice,
-            ToolChoice::Required
-                | ToolChoice::Tool(_)
-                | ToolChoice::AllowedTools { required: true, .. }
-        );
-        if forces && !self.capabilities.supports_forced_tools {
+        let forces_search = !self.is_native_client
+            && matches!(choice, ToolChoice::Tool(name) if request.is_web_search(name));
+        if forces_search || (choice.forces_call() && !self.capabilities.supports_forced_tools) {
             self.drop_field(RequestField::ToolChoice);
             return Some(json!({"mode": "AUTO"}));
         }

@@ -81,19 +81,42 @@ fn allow_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Reduces a JSON Schema to the keywords that the API supports; others become the nearest
-/// equivalent or are left out.
-pub(crate) fn narrow_to_supported(schema: &Value) -> Value {
+/// Keywords that restrict no values, so that nothing is lost if they are left out.
+const ANNOTATIONS: [&str; 12] = [
+    "$schema",
+    "$comment",
+    "$vocabulary",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "example",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
+    "propertyOrdering",
+];
+
+/// Reduces a JSON Schema to the keywords that the API supports; others become the nearest equivalent or are left out. Also returns whether the result
+/// may accept other values than the schema.
+pub(crate) fn narrow_to_supported(schema: &Value) -> (Value, bool) {
+    let mut is_changed = false;
+    (narrow(schema, &mut is_changed), is_changed)
+}
+
+fn narrow(schema: &Value, is_changed: &mut bool) -> Value {
     let Value::Object(members) = schema else {
         // Both `true` and `false` become a schema that allows anything.
+        *is_changed |= schema == &Value::Bool(false);
         return json!({});
     };
-    let members = with_all_of_merged(members);
+    let members = with_all_of_merged(members, is_changed);
     let is_reference = members.contains_key("$ref");
     let mut out = Map::new();
     for (name, value) in &members {
         // Only names with a dollar sign are allowed beside a reference.
         if is_reference && !name.starts_with('$') && name != "definitions" {
+            *is_changed |= !ANNOTATIONS.contains(&name.as_str());
             continue;
         }
         match name.as_str() {
@@ -105,48 +128,56 @@ pub(crate) fn narrow_to_supported(schema: &Value) -> Value {
                 out.insert(name.clone(), moved_reference(value));
             }
             "$defs" | "definitions" => {
-                out.insert("$defs".to_owned(), each_member(value, narrow_to_supported));
+                let schemas = each_member(value, |schema| narrow(schema, is_changed));
+                out.insert("$defs".to_owned(), schemas);
             }
             "properties" => {
-                out.insert(name.clone(), each_member(value, narrow_to_supported));
+                let schemas = each_member(value, |schema| narrow(schema, is_changed));
+                out.insert(name.clone(), schemas);
             }
             "prefixItems" | "anyOf" | "oneOf" => {
-                out.insert(name.clone(), each_item(value, narrow_to_supported));
+                let schemas = each_item(value, |schema| narrow(schema, is_changed));
+                out.insert(name.clone(), schemas);
             }
-            "items" => out.extend(narrow_items(value)),
+            "items" => out.extend(narrow_items(value, is_changed)),
             "additionalProperties" => {
                 let value = if value.is_boolean() {
                     value.clone()
                 } else {
-                    narrow_to_supported(value)
+                    narrow(value, is_changed)
                 };
                 out.insert(name.clone(), value);
             }
-            _ => {}
+            // These are written below.
+            "enum" | "const" | "exclusiveMinimum" | "exclusiveMaximum" => {}
+            name => *is_changed |= !ANNOTATIONS.contains(&name),
         }
     }
     if !is_reference {
-        narrow_values(&members, &mut out);
-        narrow_bounds(&members, &mut out);
+        *is_changed |= !narrow_values(&members, &mut out);
+        *is_changed |= !narrow_bounds(&members, &mut out);
     }
     Value::Object(out)
 }
 
-fn narrow_items(value: &Value) -> Option<(String, Value)> {
+fn narrow_items(value: &Value, is_changed: &mut bool) -> Option<(String, Value)> {
     match value {
-        Value::Object(_) => Some(("items".to_owned(), narrow_to_supported(value))),
+        Value::Object(_) => Some(("items".to_owned(), narrow(value, is_changed))),
         // An array is an older spelling of a tuple.
         Value::Array(_) => Some((
             "prefixItems".to_owned(),
-            each_item(value, narrow_to_supported),
+            each_item(value, |schema| narrow(schema, is_changed)),
         )),
-        _ => None,
+        _ => {
+            *is_changed |= value == &Value::Bool(false);
+            None
+        }
     }
 }
 
 /// `enum` of strings and numbers; `const` becomes an enum of one. Other values cannot be listed,
-/// but `null` becomes a type.
-fn narrow_values(members: &Map<String, Value>, out: &mut Map<String, Value>) {
+/// but `null` becomes a type. Returns whether the same values are allowed.
+fn narrow_values(members: &Map<String, Value>, out: &mut Map<String, Value>) -> bool {
     let listed = members
         .get("enum")
         .and_then(Value::as_array)
@@ -154,11 +185,11 @@ fn narrow_values(members: &Map<String, Value>, out: &mut Map<String, Value>) {
     let values = match (listed, members.get("const")) {
         (Some(values), _) => values,
         (None, Some(value)) => std::slice::from_ref(value),
-        (None, None) => return,
+        (None, None) => return true,
     };
     let can_be_listed = |v: &Value| v.is_string() || v.is_number();
     if !values.iter().all(|v| can_be_listed(v) || v.is_null()) {
-        return;
+        return false;
     }
     let kept: Vec<Value> = values
         .iter()
@@ -174,10 +205,20 @@ fn narrow_values(members: &Map<String, Value>, out: &mut Map<String, Value>) {
     {
         *one = json!([one.take(), "null"]);
     }
+    !has_null || out.get("type").is_some_and(allows_null)
 }
 
-/// Exclusive bounds: exact for integers, the bound itself for other numbers.
-fn narrow_bounds(members: &Map<String, Value>, out: &mut Map<String, Value>) {
+fn allows_null(kind: &Value) -> bool {
+    let is_null = |kind: &Value| kind == "null";
+    is_null(kind)
+        || kind
+            .as_array()
+            .is_some_and(|kinds| kinds.iter().any(is_null))
+}
+
+/// Exclusive bounds: exact for integers, the bound itself for other numbers. Returns whether the same values are allowed.
+fn narrow_bounds(members: &Map<String, Value>, out: &mut Map<String, Value>) -> bool {
+    let mut is_exact = true;
     let is_integer = members.get("type").is_some_and(|t| t == "integer");
     for (exclusive, bound, step) in [
         ("exclusiveMinimum", "minimum", 1),
@@ -186,10 +227,12 @@ fn narrow_bounds(members: &Map<String, Value>, out: &mut Map<String, Value>) {
         let Some(Value::Number(value)) = members.get(exclusive) else {
             continue;
         };
+        is_exact &= is_integer && value.is_i64() && !out.contains_key(bound);
         if !out.contains_key(bound) {
             out.insert(bound.to_owned(), inclusive(value, is_integer, step));
         }
     }
+    is_exact
 }
 
 fn inclusive(bound: &Number, is_integer: bool, step: i64) -> Value {
@@ -201,27 +244,32 @@ fn inclusive(bound: &Number, is_integer: bool, step: i64) -> Value {
 
 /// Merges `allOf` into the members: properties and `required` are joined; of other members the
 /// first wins.
-fn with_all_of_merged(members: &Map<String, Value>) -> Map<String, Value> {
+fn with_all_of_merged(members: &Map<String, Value>, is_changed: &mut bool) -> Map<String, Value> {
     let mut out = members.clone();
     let Some(Value::Array(all)) = out.shift_remove("allOf") else {
         return out;
     };
     for part in &all {
-        let Value::Object(part) = part else { continue };
-        for (name, value) in with_all_of_merged(part) {
+        let Value::Object(part) = part else {
+            *is_changed |= part == &Value::Bool(false);
+            continue;
+        };
+        for (name, value) in with_all_of_merged(part, is_changed) {
+            let is_annotation = ANNOTATIONS.contains(&name.as_str());
             match (out.get_mut(&name), value) {
                 (None, value) => {
                     out.insert(name, value);
                 }
                 (Some(Value::Object(there)), Value::Object(more)) if name != "items" => {
                     for (name, value) in more {
+                        *is_changed |= there.get(&name).is_some_and(|first| *first != value);
                         there.entry(name).or_insert(value);
                     }
                 }
                 (Some(Value::Array(there)), Value::Array(more)) if name == "required" => {
                     there.extend(more);
                 }
-                _ => {}
+                (Some(there), value) => *is_changed |= !is_annotation && *there != value,
             }
         }
     }
@@ -256,7 +304,7 @@ pub(crate) fn is_empty(schema: &Value) -> bool {
     properties.is_none_or(Map::is_empty) && !CONSTRAINTS.iter().any(is_constraint)
 }
 
-pub(crate) fn each_member(value: &Value, convert: impl Fn(&Value) -> Value) -> Value {
+pub(crate) fn each_member(value: &Value, mut convert: impl FnMut(&Value) -> Value) -> Value {
     match value {
         Value::Object(members) => members
             .iter()
@@ -267,7 +315,7 @@ pub(crate) fn each_member(value: &Value, convert: impl Fn(&Value) -> Value) -> V
     }
 }
 
-pub(crate) fn each_item(value: &Value, convert: impl Fn(&Value) -> Value) -> Value {
+pub(crate) fn each_item(value: &Value, convert: impl FnMut(&Value) -> Value) -> Value {
     let items = value.as_array().into_iter().flatten();
     Value::Array(items.map(convert).collect())
 }
@@ -338,12 +386,48 @@ mod tests {
             "$defs": {"node": {"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}}},
             "required": ["title"],
         });
-        assert_eq!(narrow_to_supported(&schema), expected);
+        assert_eq!(narrow_to_supported(&schema), (expected.clone(), true));
         assert_eq!(
             narrow_to_supported(&expected),
-            expected,
+            (expected.clone(), false),
             "narrowing twice changes nothing"
         );
+    }
+
+    #[test]
+    fn only_lost_restrictions_count_as_changes() {
+        for (schema, is_changed) in [
+            (
+                json!({"type": "string", "default": "x", "examples": ["y"], "$schema": "s"}),
+                false,
+            ),
+            (json!({"type": "string", "minLength": 1}), true),
+            (json!({"type": "string", "pattern": "x"}), true),
+            (
+                json!({"properties": {"pattern": {"type": "string"}}}),
+                false,
+            ),
+            (
+                json!({"properties": {"a": {"type": "array", "items": {"multipleOf": 2}}}}),
+                true,
+            ),
+            (json!({"type": "integer", "exclusiveMinimum": 0}), false),
+            (json!({"type": "number", "exclusiveMinimum": 0.5}), true),
+            (json!({"const": "a"}), false),
+            (json!({"const": true}), true),
+            (json!({"type": "string", "enum": ["a", null]}), false),
+            (json!({"enum": ["a", null]}), true),
+            (
+                json!({"allOf": [{"title": "a", "required": ["a"]}, {"title": "b", "required": ["b"]}]}),
+                false,
+            ),
+            (json!({"allOf": [{"minimum": 1}, {"minimum": 2}]}), true),
+            (json!({"$ref": "#/$defs/a", "description": "d"}), false),
+            (json!({"$ref": "#/$defs/a", "minimum": 1}), true),
+            (json!({"properties": {"a": false}}), true),
+        ] {
+            assert_eq!(narrow_to_supported(&schema).1, is_changed, "{schema}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::error::MalformedResponse;
 use crate::format::ForwardedResponse;
 use crate::messages::stream_read::parse_stream_error;
 use crate::messages::usage::UsageCounts;
+use crate::operator_costs::without_costs;
 
 /// See [`crate::Format::forward_response`].
 pub(crate) fn forward_response(
@@ -40,11 +41,19 @@ pub(crate) fn forward_response(
         ));
     }
     let quoted_model = Value::from(model).to_string();
-    let body = match members.get("model") {
-        Some(raw) if raw.get() != quoted_model => {
-            Bytes::from(apply_edits(body, &[(span(body, raw.get()), quoted_model)]))
-        }
-        _ => body.clone(),
+    let mut edits = Vec::new();
+    if let Some(raw) = members.get("model").filter(|raw| raw.get() != quoted_model) {
+        edits.push((span(body, raw.get()), quoted_model));
+    }
+    if let Some(raw) = members.get("usage")
+        && let Some(new) = without_costs(raw.get())
+    {
+        edits.push((span(body, raw.get()), new));
+    }
+    edits.sort_by_key(|(range, _)| range.start);
+    let body = match edits.is_empty() {
+        true => body.clone(),
+        false => Bytes::from(apply_edits(body, &edits)),
     };
     let id = members.get("id");
     let id = id.and_then(|raw| serde_json::from_str(raw.get()).ok());

@@ -18,6 +18,7 @@ use crate::messages::stream_write::{
     write_block_stop, write_error_event, write_message_stop, write_ping,
 };
 use crate::messages::usage::UsageCounts;
+use crate::operator_costs::without_costs;
 use crate::sse::MAX_EVENT_BYTES;
 
 /// Forwards one stream.
@@ -45,11 +46,14 @@ pub(crate) struct Forwarder {
     text_bytes: u64,
 }
 
+/// Byte ranges to replace, in order.
+type Edits = Vec<(Range<usize>, String)>;
+
 /// The changes to a batch of complete events.
 #[derive(Default)]
 struct Batch {
-    /// Byte ranges to replace.
-    edits: Vec<(Range<usize>, String)>,
+    /// The changes to its bytes.
+    edits: Edits,
     /// End of the bytes that are sent.
     end: usize,
 }
@@ -170,19 +174,33 @@ impl Forwarder {
             return Err(parse_stream_error(error));
         }
         let kind = event_data.kind.as_deref().unwrap_or_default();
-        if !lines.has_name && !kind.is_empty() {
-            // Clients skip events without a name.
-            let position = offset..offset;
-            batch.edits.push((position, format!("event: {kind}\n")));
+        let edits = match kind {
+            "message_start" => self.change_message_start(&event_data, data),
+            // The end is sent as it is.
+            "message_stop" => Edits::new(),
+            _ => remove_costs(event_data.usage, data),
+        };
+        if lines.has_multiple_data && !edits.is_empty() {
+            // The edited data becomes one line. In valid JSON, line breaks occur only between tokens.
+            let data =
+                String::from_utf8_lossy(&apply_edits(data.as_bytes(), &edits)).replace('\n', " ");
+            let new = format!("event: {kind}\ndata: {data}\n\n");
+            batch.edits.push((offset..offset + event.len(), new));
+        } else {
+            if !lines.has_name && !kind.is_empty() {
+                // Clients skip events without a name.
+                batch
+                    .edits
+                    .push((offset..offset, format!("event: {kind}\n")));
+            }
+            let position = |at: usize| offset + span(event, data).start + at;
+            let edits = edits.into_iter();
+            batch
+                .edits
+                .extend(edits.map(|(at, new)| (position(at.start)..position(at.end), new)));
         }
         match kind {
-            "message_start" => {
-                if !lines.has_multiple_data {
-                    let position = offset + span(event, data).start;
-                    self.change_message_start(&event_data, data, position, batch);
-                }
-                return Ok(Outcome::Early);
-            }
+            "message_start" => return Ok(Outcome::Early),
             "ping" => return Ok(self.forwarded_or_early()),
             "message_stop" => return Ok(Outcome::End),
             "content_block_start" => {
@@ -203,16 +221,10 @@ impl Forwarder {
         }
     }
 
-    /// Reads the usage and replaces the model's name. `position` is the start of `data` in the batch.
-    fn change_message_start(
-        &mut self,
-        event_data: &EventData<'_>,
-        data: &str,
-        position: usize,
-        batch: &mut Batch,
-    ) {
+    /// Reads the usage. Returns the edits of `data` that replace the model's name and remove costs.
+    fn change_message_start(&mut self, event_data: &EventData<'_>, data: &str) -> Edits {
         let Some(message) = event_data.message else {
-            return;
+            return Edits::new();
         };
         let head: MessageHead<'_> = serde_json::from_str(message.get()).unwrap_or_default();
         self.counts
@@ -220,12 +232,13 @@ impl Forwarder {
         let members: Result<Members<'_>, _> = serde_json::from_str(message.get());
         let get = |name| members.as_ref().ok()?.get(name);
         self.id = get("id").and_then(|id| serde_json::from_str(id.get()).ok());
+        let mut edits = remove_costs(head.usage, data);
         let model = get("model");
         if let Some(model) = model.filter(|model| model.get() != self.model) {
-            let at = span(data.as_bytes(), model.get());
-            let range = position + at.start..position + at.end;
-            batch.edits.push((range, self.model.clone()));
+            edits.push((span(data.as_bytes(), model.get()), self.model.clone()));
+            edits.sort_by_key(|(range, _)| range.start);
         }
+        edits
     }
 
     fn read_delta(&mut self, event_data: &EventData<'_>) {
@@ -240,6 +253,17 @@ impl Forwarder {
         let lengths = texts.into_iter().flatten().map(|text| text.len() as u64);
         self.text_bytes += lengths.sum::<u64>();
     }
+}
+
+/// The edit of `data` that removes the operator's costs from `usage`, which is a slice of it.
+fn remove_costs(usage: Option<&RawValue>, data: &str) -> Edits {
+    let new = usage.and_then(|usage| {
+        Some((
+            span(data.as_bytes(), usage.get()),
+            without_costs(usage.get())?,
+        ))
+    });
+    new.into_iter().collect()
 }
 
 /// The bytes of generated content that the start of a block contains and no delta repeats: redacted thinking, results of code.
@@ -303,12 +327,15 @@ impl StreamForwarder for Forwarder {
             return Err(failure);
         }
         if self.end.is_none() && !self.partial.is_empty() {
-            // A last event without its blank line counts if it is `message_stop`.
-            let partial = std::mem::take(&mut self.partial).freeze();
-            let mut batch = Batch::default();
-            if let Outcome::End = self.process_event(&partial, 0, &mut batch)? {
-                self.end = Some(Bytes::new());
+            // A last event without its blank line still counts.
+            let mut partial = std::mem::take(&mut self.partial);
+            partial.extend_from_slice(b"\n\n");
+            let last = self.process_events(&partial.freeze());
+            if let Some(failure) = self.failure.take() {
+                return Err(failure);
             }
+            // `push` is not called again, so it is sent before the end.
+            self.held_back.extend_from_slice(&last);
         }
         match (&self.end, self.has_stopped) {
             (Some(end), _) if !end.is_empty() => Ok(()),

@@ -189,7 +189,7 @@ fn write_turn(
 ) -> Result<Option<Value>, InvalidRequest> {
     let mut blocks = Vec::with_capacity(turn.pieces.len());
     for piece in &turn.pieces {
-        blocks.push(write_piece(writer, piece)?);
+        write_piece(writer, piece, &mut blocks)?;
     }
     if is_prefill && !writer.is_native {
         trim_end(&mut blocks);

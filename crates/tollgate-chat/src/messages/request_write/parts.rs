@@ -6,7 +6,7 @@ use super::sources::{write_document, write_image_source};
 use super::turn_order::Piece;
 use super::writer::RequestWriter;
 use crate::error::InvalidRequest;
-use crate::hub::{Citation, Part, PartKind, RequestField};
+use crate::hub::{Citation, Part, PartKind, RequestField, extract_text};
 use crate::messages::block_write::arguments_to_input;
 use crate::messages::citations::write_native_citation;
 use crate::messages::constants::NAME;
@@ -15,19 +15,25 @@ use crate::messages::fields::write_extra_fields;
 /// Content of the result that is added for a call without one.
 const NO_RESULT: &str = "No result was given for this call.";
 
+/// Appends the blocks of a piece.
 pub(crate) fn write_piece(
     writer: &mut RequestWriter<'_>,
     piece: &Piece<'_>,
-) -> Result<Value, InvalidRequest> {
-    match piece {
-        Piece::Text(text) => Ok(json!({"type": "text", "text": text})),
-        Piece::Missing(id) => Ok(json!({
+    blocks: &mut Vec<Value>,
+) -> Result<(), InvalidRequest> {
+    blocks.push(match piece {
+        Piece::Text(text) => json!({"type": "text", "text": text}),
+        Piece::Missing(id) => json!({
             "type": "tool_result", "tool_use_id": id, "content": NO_RESULT, "is_error": true,
-        })),
-        Piece::Call(part, id) => Ok(write_call(writer, part, id)),
-        Piece::Result(part, position, id) => write_result(writer, part, *position, id.as_deref()),
-        Piece::Plain(part, position) => write_part(writer, part, *position),
-    }
+        }),
+        Piece::Call(part, id) => write_call(writer, part, id),
+        Piece::Result(part, position, None) => {
+            return write_unpaired_result(writer, part, *position, blocks);
+        }
+        Piece::Result(part, position, Some(id)) => write_result(writer, part, *position, id)?,
+        Piece::Plain(part, position) => write_part(writer, part, *position)?,
+    });
+    Ok(())
 }
 
 fn write_call(writer: &mut RequestWriter<'_>, part: &Part, id: &str) -> Value {
@@ -51,10 +57,9 @@ fn write_result(
     writer: &mut RequestWriter<'_>,
     part: &Part,
     position: (usize, usize),
-    upstream_id: Option<&str>,
+    upstream_id: &str,
 ) -> Result<Value, InvalidRequest> {
     let PartKind::ToolResult {
-        id,
         content,
         plain,
         is_error,
@@ -62,15 +67,6 @@ fn write_result(
     } = &part.kind
     else {
         return Ok(Value::Null);
-    };
-    let Some(upstream_id) = upstream_id else {
-        // A result without its call is kept as text of the user.
-        let texts = content.iter().filter_map(|part| match &part.kind {
-            PartKind::Text { text, .. } => Some(text.as_str()),
-            _ => None,
-        });
-        let text: String = texts.collect::<Vec<_>>().join("\n");
-        return Ok(json!({"type": "text", "text": format!("Result of tool call {id}: {text}")}));
     };
     let mut block = json!({"type": "tool_result", "tool_use_id": upstream_id});
     let blank =
@@ -90,6 +86,33 @@ fn write_result(
         block["is_error"] = json!(true);
     }
     Ok(writer.finish_block(block, part))
+}
+
+/// Writes a result without its call as text of the user, and its attachments after the text.
+fn write_unpaired_result(
+    writer: &mut RequestWriter<'_>,
+    part: &Part,
+    position: (usize, usize),
+    blocks: &mut Vec<Value>,
+) -> Result<(), InvalidRequest> {
+    let PartKind::ToolResult { id, content, .. } = &part.kind else {
+        return Ok(());
+    };
+    let (mut texts, mut attachments) = (Vec::new(), Vec::new());
+    for part in content {
+        match &part.kind {
+            PartKind::Text { text, .. } | PartKind::Refusal(text) => texts.push(text.clone()),
+            PartKind::FormatSpecific { value, .. } => match extract_text(value) {
+                Some(text) => texts.push(text),
+                None => writer.drop_field(RequestField::Parts),
+            },
+            _ => attachments.push(write_part(writer, part, position)?),
+        }
+    }
+    let text = format!("Result of tool call {id}: {}", texts.join("\n"));
+    blocks.push(writer.finish_block(json!({"type": "text", "text": text}), part));
+    blocks.append(&mut attachments);
+    Ok(())
 }
 
 fn write_part(

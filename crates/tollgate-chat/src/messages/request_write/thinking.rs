@@ -163,7 +163,7 @@ pub(crate) fn expected_thinking(reasoning: &Reasoning, capabilities: &ModelCapab
             requested_budget(reasoning, max).max(min).min(max)
         }
         _ if is_off => 0,
-        // These models are sent an effort; the budget that corresponds to it is the most that it uses in most replies.
+        // These models are sent an effort. In most replies they use at most the budget that corresponds to it.
         _ => requested_budget(reasoning, MAX_EFFORT_TOKENS),
     }
 }

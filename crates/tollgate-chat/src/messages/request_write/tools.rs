@@ -62,7 +62,11 @@ impl RequestWriter<'_> {
                 let name = self.names.upstream_name(name).to_owned();
                 write_custom_tool(&name, description.as_deref(), format.as_ref())
             }
-            ToolKind::WebSearch { location } => write_web_search(tool, location.as_ref()),
+            ToolKind::WebSearch { location } => {
+                let mut search = write_web_search(tool, location.as_ref());
+                self.write_filters(tool, &mut search);
+                search
+            }
             ToolKind::FormatSpecific { format, value } if *format == NAME => {
                 return Ok(value.clone());
             }
@@ -84,6 +88,30 @@ impl RequestWriter<'_> {
         }
         self.drop_extra(&tool.extra);
         Ok(write_extra_members(out, tool))
+    }
+
+    /// Writes the domains in the `filters` of a search. The API rejects allowed together with blocked domains; the allowed ones restrict more.
+    fn write_filters(&mut self, tool: &Tool, search: &mut Map<String, Value>) {
+        let filters = tool.extra.get("filters").and_then(Value::as_object);
+        let is_set = |value: &Value| {
+            !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty())
+        };
+        let mut rest = filters
+            .into_iter()
+            .flatten()
+            .filter(|(_, value)| is_set(value));
+        let written = ["allowed_domains", "blocked_domains"]
+            .into_iter()
+            .find_map(|name| {
+                let domains = filters?.get(name)?;
+                (domains.is_array() && is_set(domains)).then_some((name, domains))
+            });
+        if let Some((name, domains)) = written {
+            search.insert(name.to_owned(), domains.clone());
+        }
+        if rest.any(|(name, _)| written.is_none_or(|(written, _)| name != written)) {
+            self.drop_name("filters");
+        }
     }
 
     /// Definitions of the tools that the history calls: the API requires them even if no tool may be called.
@@ -176,11 +204,6 @@ pub(crate) fn write_web_search(tool: &Tool, location: Option<&Value>) -> Map<Str
         let mut approximate = Map::from_iter([("type".to_owned(), json!("approximate"))]);
         approximate.extend(members.clone());
         out.insert("user_location".to_owned(), Value::Object(approximate));
-    }
-    if let Some(domains) = tool.extra.get("filters").map(|f| &f["allowed_domains"])
-        && domains.is_array()
-    {
-        out.insert("allowed_domains".to_owned(), domains.clone());
     }
     out
 }

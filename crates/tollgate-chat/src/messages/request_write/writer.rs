@@ -50,7 +50,7 @@ impl<'a> RequestWriter<'a> {
 
     /// Records the extra fields of other formats as dropped.
     pub(crate) fn drop_extra(&mut self, extra: &ExtraFields) {
-        // A search's filters are written as its `allowed_domains`.
+        // `write_filters` writes a search's filters, and records what it drops.
         for name in extra.names_unknown_to(NAME).filter(|n| *n != "filters") {
             self.drop_name(name);
         }

@@ -78,12 +78,12 @@ impl<'a> OutputChunks<'a> {
 #[derive(Default)]
 pub(crate) struct EventSplitter {
     tail: BytesMut,
-    scan: LineScan,
+    search: EventEndSearch,
 }
 
 /// The part of the incomplete event that has been searched for its end.
 #[derive(Default, Clone, Copy)]
-struct LineScan {
+struct EventEndSearch {
     /// Start of its last line.
     line: usize,
     /// End of the searched bytes.
@@ -95,13 +95,13 @@ impl EventSplitter {
     /// in it; bytes after the last end are kept for the next push.
     pub(crate) fn push(&mut self, bytes: Bytes) -> Result<(Bytes, Vec<usize>), MalformedResponse> {
         if self.tail.is_empty() {
-            let ends = self.scan.find_event_ends(&bytes);
+            let ends = self.search.find_event_ends(&bytes);
             let start = self.advance_past(&ends);
             self.tail.extend_from_slice(&bytes[start..]);
             return self.check_size(bytes, ends);
         }
         self.tail.extend_from_slice(&bytes);
-        let ends = self.scan.find_event_ends(&self.tail);
+        let ends = self.search.find_event_ends(&self.tail);
         let start = self.advance_past(&ends);
         let events = self.tail.split_to(start).freeze();
         self.check_size(events, ends)
@@ -121,18 +121,18 @@ impl EventSplitter {
     /// Moves the search to the position after the last of `ends` and returns that position.
     pub(crate) fn advance_past(&mut self, ends: &[usize]) -> usize {
         let start = ends.last().copied().unwrap_or(0);
-        self.scan.line -= start;
-        self.scan.searched -= start;
+        self.search.line -= start;
+        self.search.searched -= start;
         start
     }
 
     pub(crate) fn take_rest(&mut self) -> Bytes {
-        self.scan = LineScan::default();
+        self.search = EventEndSearch::default();
         self.tail.split().freeze()
     }
 }
 
-impl LineScan {
+impl EventEndSearch {
     /// The ends of all events in `bytes`, resuming where the last search stopped.
     pub(crate) fn find_event_ends(&mut self, bytes: &[u8]) -> Vec<usize> {
         let mut ends = Vec::new();

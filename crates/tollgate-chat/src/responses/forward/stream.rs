@@ -282,6 +282,15 @@ impl StreamForwarder for Forwarder {
                 }
             }
         }
+        let has_blank_line = |event: &[u8]| {
+            [&b"\n\n"[..], b"\r\n\r\n", b"\r\r"]
+                .iter()
+                .any(|end| event.ends_with(end))
+        };
+        if !self.end.is_empty() && !has_blank_line(&self.end) {
+            // Clients discard an event without its blank line.
+            self.end = [&self.end[..], b"\n\n"].concat().into();
+        }
         match self.has_ended {
             true => Ok(()),
             false => Err(MalformedResponse::Truncated),

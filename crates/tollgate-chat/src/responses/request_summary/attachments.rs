@@ -4,6 +4,7 @@ use memchr::{memchr, memmem};
 
 use crate::error::InvalidRequest;
 use crate::media;
+use crate::open_ended::count_escaped_letters;
 use crate::responses::constants::MAX_IMAGE_BYTES;
 
 /// The number of images, files and audio parts; never too low.
@@ -15,12 +16,10 @@ pub(crate) fn count_attachments(body: &[u8]) -> u32 {
         b"\"computer_screenshot\"",
     ];
     let count = |word: &&[u8]| memmem::find_iter(body, *word).count();
-    TYPES
-        .iter()
-        .map(count)
-        .sum::<usize>()
-        .try_into()
-        .unwrap_or(u32::MAX)
+    // An escaped letter (`\u006d`) could be part of such a type.
+    let hidden = count_escaped_letters(body);
+    let plain: usize = TYPES.iter().map(count).sum();
+    u32::try_from(plain + hidden).unwrap_or(u32::MAX)
 }
 
 /// Bytes of base64 in data URIs and bare `file_data`. An image over the size limit is an error.

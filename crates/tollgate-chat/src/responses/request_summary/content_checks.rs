@@ -22,7 +22,7 @@ const PART_TYPES: [&str; 10] = [
     "summary_text",
     "reasoning_text",
 ];
-/// The content parts that only this format has, for error messages.
+/// Those of [`PART_TYPES`] that error messages name.
 const KNOWN_PARTS: &str =
     "one of input_text, input_image, input_file, input_audio, output_text, refusal";
 /// The number of characters that is enough for the head of a data URI and every magic number.

@@ -32,7 +32,12 @@ impl InputWriter<'_> {
                 if signature.is_some() {
                     self.dropped_fields.push(RequestField::PastReasoning);
                 }
-                text_part(text, citations, role)
+                let part = text_part(text, citations, role);
+                let annotations = part.get("annotations").and_then(Value::as_array);
+                if annotations.map_or(0, Vec::len) < citations.len() {
+                    self.dropped_fields.push(RequestField::Citations);
+                }
+                part
             }
             PartKind::Refusal(text) => part_of_type("refusal", [("refusal", text.as_str().into())]),
             PartKind::Image { source, detail } => {

@@ -92,7 +92,11 @@ pub(crate) fn type_of_foreign(value: &Value) -> &str {
 
 /// Writes `tool_choice`.
 pub(crate) fn write_choice(choice: &ToolChoice, request: &Request, names: &ToolNames) -> Value {
-    let named = |name: &String| json!({"type": tool_type(request, name), "name": names.upstream_name(name)});
+    let is_own = request.client_format.name == NAME;
+    let named = |name: &String| match !is_own && request.is_web_search(name) {
+        true => json!({"type": "web_search"}),
+        false => json!({"type": tool_type(request, name), "name": names.upstream_name(name)}),
+    };
     match choice {
         ToolChoice::Auto => "auto".into(),
         ToolChoice::None => "none".into(),

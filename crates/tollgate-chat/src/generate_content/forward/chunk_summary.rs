@@ -14,7 +14,7 @@ use crate::tokens::generated_media_bytes;
 /// The parts of a response or chunk that forwarding needs.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ChunkScan<'a> {
+pub(crate) struct ChunkSummary<'a> {
     candidates: Option<Vec<Candidate<'a>>>,
     prompt_feedback: Option<Feedback>,
     pub(crate) usage_metadata: Option<UsageMetadata>,
@@ -93,12 +93,12 @@ struct Feedback {
     block_reason: Option<IgnoredAny>,
 }
 
-impl<'a> ChunkScan<'a> {
+impl<'a> ChunkSummary<'a> {
     /// Parses a response or chunk. An error object in it is returned as [`MalformedResponse::Upstream`].
     pub(crate) fn parse(json: &'a str) -> Result<Self, MalformedResponse> {
-        let scan: Self = serde_json::from_str(json).map_err(|error| malformed(&error))?;
-        let Some(raw) = scan.error else {
-            return Ok(scan);
+        let summary: Self = serde_json::from_str(json).map_err(|error| malformed(&error))?;
+        let Some(raw) = summary.error else {
+            return Ok(summary);
         };
         let error = serde_json::from_str(raw.get()).map_err(|error| malformed(&error))?;
         Err(MalformedResponse::Upstream(error::parse_error(&error)))
@@ -151,14 +151,14 @@ impl<'a> ChunkScan<'a> {
     }
 }
 
-/// Splits `json`, from which `scan` was parsed, around its model name: what precedes it, the JSON
-/// of `model`, what follows. `None` if it has that name already.
+/// Splits `json`, from which `summary` was parsed, around its model name: what precedes it, the JSON
+/// of `model`, what follows. `None` if it names no model, or has that name already.
 pub(crate) fn split_around_model<'j>(
     json: &'j [u8],
-    scan: &ChunkScan<'_>,
+    summary: &ChunkSummary<'_>,
     model: &str,
 ) -> Option<(&'j [u8], Vec<u8>, &'j [u8])> {
-    let there = scan.model_version?.get();
+    let there = summary.model_version?.get();
     let name = serde_json::to_vec(model).ok()?;
     if there.as_bytes() == name {
         return None;

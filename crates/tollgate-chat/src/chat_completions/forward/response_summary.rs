@@ -12,7 +12,7 @@ use crate::tokens::generated_media_bytes;
 
 /// What is read from one response or chunk.
 #[derive(Default)]
-pub(in crate::chat_completions) struct ResponseScan<'a> {
+pub(in crate::chat_completions) struct ResponseSummary<'a> {
     is_object: bool,
     /// The model's name as written in the JSON text, with quotes.
     pub(in crate::chat_completions) model: Option<&'a str>,
@@ -28,20 +28,21 @@ pub(in crate::chat_completions) struct ResponseScan<'a> {
     error: Option<Value>,
 }
 
-/// Scans a response or chunk. An error object instead of it is [`MalformedResponse::Upstream`].
-pub(in crate::chat_completions) fn scan_response(
+/// Summarizes a response or chunk. An error object instead of it is [`MalformedResponse::Upstream`].
+pub(in crate::chat_completions) fn summarize_response(
     data: &[u8],
-) -> Result<ResponseScan<'_>, MalformedResponse> {
-    let mut scan = ResponseScan::default();
-    visit_json(data, Root(&mut scan)).map_err(|error| MalformedResponse::Invalid(error.message))?;
-    if !scan.is_object {
+) -> Result<ResponseSummary<'_>, MalformedResponse> {
+    let mut summary = ResponseSummary::default();
+    visit_json(data, Root(&mut summary))
+        .map_err(|error| MalformedResponse::Invalid(error.message))?;
+    if !summary.is_object {
         return Err(MalformedResponse::Invalid(
             "it is not a JSON object".to_owned(),
         ));
     }
-    match scan.error.take() {
+    match summary.error.take() {
         Some(error) => Err(error::read_inline_error(&error)),
-        None => Ok(scan),
+        None => Ok(summary),
     }
 }
 
@@ -66,22 +67,22 @@ impl<'de> LazyVisitor<'de> for UsageText<'_, 'de> {
     }
 }
 
-struct Root<'f, 'a>(&'f mut ResponseScan<'a>);
+struct Root<'f, 'a>(&'f mut ResponseSummary<'a>);
 
 impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let scan = self.0;
-        scan.is_object = true;
+        let summary = self.0;
+        summary.is_object = true;
         while let Some(key) = next_key(&mut object)? {
             match &*key {
-                "model" => scan.model = Some(object.next_value_seed(RawJson)?),
+                "model" => summary.model = Some(object.next_value_seed(RawJson)?),
                 "usage" => {
                     let mut counts = usage::Counts::default();
                     object.next_value_seed(VisitWith(usage::UsageVisitor(&mut counts)))?;
-                    scan.usage = counts.usage();
+                    summary.usage = counts.usage();
                 }
-                "error" => scan.error = Some(object.next_value()?).filter(is_truthy),
-                "choices" => object.next_value_seed(VisitWith(Choices(scan)))?,
+                "error" => summary.error = Some(object.next_value()?).filter(is_truthy),
+                "choices" => object.next_value_seed(VisitWith(Choices(summary)))?,
                 _ => drop(object.next_value::<serde::de::IgnoredAny>()?),
             }
         }
@@ -89,31 +90,31 @@ impl<'de> LazyVisitor<'de> for Root<'_, 'de> {
     }
 }
 
-struct Choices<'f, 'a>(&'f mut ResponseScan<'a>);
+struct Choices<'f, 'a>(&'f mut ResponseSummary<'a>);
 
 impl<'de> LazyVisitor<'de> for Choices<'_, 'de> {
     fn visit_array<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let scan = self.0;
+        let summary = self.0;
         let mut count = 0;
         while list
-            .next_element_seed(VisitWith(Choice { scan, at: count }))?
+            .next_element_seed(VisitWith(Choice { summary, at: count }))?
             .is_some()
         {
             count += 1;
         }
-        scan.choices = Some(count);
+        summary.choices = Some(count);
         Ok(())
     }
 }
 
 struct Choice<'f, 'a> {
-    scan: &'f mut ResponseScan<'a>,
+    summary: &'f mut ResponseSummary<'a>,
     at: usize,
 }
 
 impl<'de> LazyVisitor<'de> for Choice<'_, 'de> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
-        let scan = self.scan;
+        let summary = self.summary;
         let mut index = self.at as i64;
         let mut finishes = false;
         while let Some(key) = next_key(&mut object)? {
@@ -121,15 +122,15 @@ impl<'de> LazyVisitor<'de> for Choice<'_, 'de> {
                 "index" => object.next_value_seed(VisitWith(Index(&mut index)))?,
                 "finish_reason" => object.next_value_seed(VisitWith(IsText(&mut finishes)))?,
                 "delta" | "message" => {
-                    object.next_value_seed(VisitWith(Delta(&mut scan.text_bytes)))?
+                    object.next_value_seed(VisitWith(Delta(&mut summary.text_bytes)))?
                 }
                 _ => drop(object.next_value::<serde::de::IgnoredAny>()?),
             }
         }
         let bit = 1_u128 << index.clamp(0, 127);
-        scan.present |= bit;
+        summary.present |= bit;
         if finishes {
-            scan.finished |= bit;
+            summary.finished |= bit;
         }
         Ok(())
     }
