@@ -186,7 +186,7 @@ impl Catalogue {
     fn find(&self, model: &str) -> Option<&Entry> {
         let by_pattern = || {
             let mut patterns = self.patterns.iter();
-            let found = patterns.find(|(pattern, _)| fits(model, pattern));
+            let found = patterns.find(|(pattern, _)| matches_pattern(model, pattern));
             found.map(|(_, entry)| entry)
         };
         self.entries.get(model).or_else(by_pattern)
@@ -358,7 +358,7 @@ fn resolve_like(
 }
 
 /// Whether `id` matches `pattern`, in which `*` matches any text.
-fn fits(id: &str, pattern: &str) -> bool {
+fn matches_pattern(id: &str, pattern: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = id.strip_prefix(first) else {

@@ -18,7 +18,7 @@ pub(crate) fn invalid_value(field: &str, expected: &str, got: &Value) -> ApiErro
     ))
 }
 
-/// A JSON value for an error message: the first 60 bytes or so of its JSON text.
+/// A JSON value for an error message: at most the first 60 bytes of its JSON text, escaped.
 pub(crate) fn show_json(value: &Value) -> String {
     let (text, cut) = json_prefix(value, MESSAGE_BYTES);
     let mut shown = escape(&text);
@@ -28,14 +28,14 @@ pub(crate) fn show_json(value: &Value) -> String {
     shown
 }
 
-/// A text for an error message: quoted and escaped, the first 60 bytes or so.
+/// A text for an error message: at most its first 60 bytes, quoted and escaped.
 pub(crate) fn show_text(text: &str) -> String {
     let kept = prefix(text, MESSAGE_BYTES);
     let more = if kept.len() < text.len() { "…" } else { "" };
     format!("\"{}{more}\"", escape(kept))
 }
 
-/// A client-supplied name for an error message or adjustment: escaped, the first 60 bytes or so.
+/// A client-supplied name for an error message or adjustment: at most its first 60 bytes, escaped.
 pub(crate) fn show_name(text: &str) -> String {
     let kept = prefix(text, MESSAGE_BYTES);
     let more = if kept.len() < text.len() { "…" } else { "" };

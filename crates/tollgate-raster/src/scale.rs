@@ -30,7 +30,7 @@ pub enum Filter {
 /// Scales an image to `size`. One that already has that size keeps every pixel.
 ///
 /// # Errors
-/// If there is not enough memory for the scaled image or a side is 0.
+/// If `raster` has fewer pixels than its size states.
 pub fn scale(
     mut raster: Raster,
     size: PixelSize,

@@ -37,7 +37,7 @@ pub struct Channel {
     pub allow: Vec<ProviderOption>,
     /// Beta features of the provider that clients may enable by a header: names, or beginnings of names followed by `*`.
     pub betas: Vec<String>,
-    /// Chat timeouts that override the gateway's.
+    /// Timeouts that override the gateway's.
     pub time_limits: ChannelTimeLimits,
     /// Whether the gateway downloads the files that chats refer to by URL, so that the channel's server receives none of these URLs. `None`: only if
     /// the server is on a private network.
@@ -50,14 +50,15 @@ pub struct Channel {
     pub options: Map<String, Value>,
 }
 
-/// Timeouts of chats on a channel. `None` for the gateway's own (`time_limits.chat_*`).
+/// Timeouts of requests to a channel. `None` for the gateway's own (`time_limits.chat_*`). Requests of tasks use only `connect`; without it, the
+/// connect timeout of the HTTP client applies to them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChannelTimeLimits {
-    /// The timeout for a connection.
+    /// The timeout for a connection, also of tasks.
     pub connect: Option<Duration>,
-    /// The timeout from the connection to the first byte of the response.
+    /// The timeout of chats from sending the request to the head of the response, including the time to connect.
     pub first_byte: Option<Duration>,
-    /// The timeout between two chunks of the response.
+    /// The timeout of chats between two chunks of the response.
     pub idle: Option<Duration>,
 }
 

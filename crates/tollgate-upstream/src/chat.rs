@@ -47,7 +47,7 @@ pub struct ChatModel {
     /// The model id in the upstream request, without the suffix `-thinking`, which only the gateway uses.
     pub upstream_id: String,
     /// The fields and values that the model supports.
-    pub traits: hub::ModelCapabilities,
+    pub capabilities: hub::ModelCapabilities,
     /// The reasoning that the model's name implies, used if the client sets none.
     pub reasoning: Option<hub::Reasoning>,
 }

@@ -20,7 +20,7 @@ pub struct ProviderError {
     pub param: Option<String>,
     /// The provider's machine-readable details (`error.details`), in its own format. Set for chats only.
     pub details: Option<Box<serde_json::Value>>,
-    /// How long the provider wants to receive no more requests.
+    /// How long the provider wants to receive no more requests. `None` if it stated no time.
     pub retry_after: Option<Duration>,
 }
 
@@ -53,7 +53,7 @@ impl ProviderError {
             }
             (UpstreamErrorKind::ModelNotFound, _) => "the provider does not have this model".into(),
             (_, Some(status @ 500..)) => {
-                format!("the provider failed with HTTP status {status}; nothing was charged").into()
+                format!("the provider failed with HTTP status {status}").into()
             }
             _ => self.message.as_str().into(),
         }
@@ -76,7 +76,7 @@ pub enum UpstreamErrorKind {
     Connect,
     /// The response did not arrive within the timeout. Only chats distinguish this from [`Self::Unavailable`].
     TimedOut,
-    /// The response is larger than any response to the request should be. The request is not retried: the next response would be as large.
+    /// A chat's response is larger than any response to the request should be. The request is not retried: the next response would be as large.
     TooLarge,
     /// A retry may succeed: 408, 409, 5xx, a broken connection, a response that is not of the expected kind.
     Unavailable,
@@ -183,5 +183,20 @@ impl UpstreamErrorKind {
             Self::OutcomeUnknown => "OutcomeUnknown",
             Self::Interrupted => "Interrupted",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_providers_failure_says_nothing_about_the_charge() {
+        let error = ProviderError {
+            status: Some(503),
+            ..ProviderError::new(UpstreamErrorKind::Unavailable, "disk 7 is full")
+        };
+        let expected = "the provider failed with HTTP status 503";
+        assert_eq!(error.client_message(), expected);
     }
 }

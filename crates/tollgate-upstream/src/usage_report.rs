@@ -22,10 +22,6 @@ pub(crate) async fn read_pages(
     request: impl Fn(HttpRequest) -> Result<HttpRequest, ProviderError>,
     read: impl Fn(&Value) -> Option<Vec<ReportedUsage>>,
 ) -> Result<Vec<ReportedUsage>, ProviderError> {
-    let malformed = || {
-        let message = "the usage API's response does not match its documentation";
-        ProviderError::new(UpstreamErrorKind::Unavailable, message)
-    };
     let mut usage = Vec::new();
     let mut url = first.to_owned();
     for _ in 0..MAX_PAGES {
@@ -47,20 +43,58 @@ pub(crate) async fn read_pages(
         for bucket in buckets {
             usage.extend(read(bucket).ok_or_else(malformed)?);
         }
-        match (page["has_more"].as_bool(), page["next_page"].as_str()) {
-            (Some(true), Some(next)) => {
-                url = format!(
-                    "{first}&page={}",
-                    utf8_percent_encode(next, NON_ALPHANUMERIC)
-                )
-            }
-            _ => return Ok(usage),
-        }
+        let Some(next) = next_page(&page)? else {
+            return Ok(usage);
+        };
+        url = format!(
+            "{first}&page={}",
+            utf8_percent_encode(next, NON_ALPHANUMERIC)
+        );
     }
     Err(malformed())
+}
+
+/// The name of the page after `page`. `None` if `page` is the last one.
+fn next_page(page: &Value) -> Result<Option<&str>, ProviderError> {
+    if page["has_more"] != true {
+        return Ok(None);
+    }
+    page["next_page"].as_str().map(Some).ok_or_else(malformed)
+}
+
+fn malformed() -> ProviderError {
+    let message = "the usage API's response does not match its documentation";
+    ProviderError::new(UpstreamErrorKind::Unavailable, message)
 }
 
 /// A count in an object; 0 if it is missing.
 pub(crate) fn count(object: &Value, name: &str) -> u64 {
     object[name].as_u64().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_incomplete_report_without_a_next_page_is_an_error() {
+        for (page, expected) in [
+            (
+                json!({ "has_more": true, "next_page": "p2" }),
+                Ok(Some("p2")),
+            ),
+            (json!({ "has_more": false, "next_page": null }), Ok(None)),
+            (json!({ "has_more": false, "next_page": "p2" }), Ok(None)),
+            (json!({}), Ok(None)),
+            (
+                json!({ "has_more": true, "next_page": null }),
+                Err(malformed()),
+            ),
+            (json!({ "has_more": true }), Err(malformed())),
+        ] {
+            assert_eq!(next_page(&page), expected, "{page}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! [`Draft`]: the validated field values of a request before they become a job.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -22,6 +22,8 @@ pub(crate) struct Draft<'a> {
     /// The values that were changed or ignored so far.
     pub(crate) adjustments: Vec<Adjustment>,
     values: BTreeMap<&'static str, FieldValue>,
+    /// The members of object fields that the client sent with a value other than null: the field's name and the member's.
+    requested_members: BTreeSet<(&'static str, &'static str)>,
 }
 
 /// A field's value and its origin.
@@ -41,6 +43,7 @@ impl<'a> Draft<'a> {
             inputs: Vec::new(),
             adjustments: Vec::new(),
             values: BTreeMap::new(),
+            requested_members: BTreeSet::new(),
         }
     }
 
@@ -52,6 +55,11 @@ impl<'a> Draft<'a> {
             requested_as,
         };
         self.values.insert(field, field_value);
+    }
+
+    /// Records that the client sent a member of an object field with a value other than null.
+    pub(crate) fn set_member_requested(&mut self, object: &'static str, name: &'static str) {
+        self.requested_members.insert((object, name));
     }
 
     /// Sets `field` without an adjustment, keeping whether the client sent it.
@@ -98,6 +106,11 @@ impl<'a> Draft<'a> {
     /// Whether the client sent `field` with a value other than null.
     pub(crate) fn is_requested(&self, field: &str) -> bool {
         self.requested_as(field).is_some()
+    }
+
+    /// Whether the client sent a member of an object field with a value other than null.
+    pub(crate) fn is_member_requested(&self, object: &'static str, name: &'static str) -> bool {
+        self.requested_members.contains(&(object, name))
     }
 
     /// The name under which the client sent `field`, which may be an alias; `field` itself if the client did not send it.

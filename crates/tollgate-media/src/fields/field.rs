@@ -18,7 +18,7 @@ pub struct Field {
     pub in_metadata: bool,
     /// Whether a request without the field is rejected.
     pub required: bool,
-    /// The value used if the field is absent. `None` if there is no default, or `doc` explains it.
+    /// The value used if the field is absent. `None` if there is no default, the family's sizes or durations contain it, or `doc` explains it.
     pub default: Option<DefaultValue>,
     /// One or two sentences for the docs page and the JSON Schema.
     pub doc: &'static str,
@@ -276,7 +276,7 @@ impl Field {
         self
     }
 
-    /// The same text field with a greatest length in Unicode scalar values.
+    /// The same text field with a maximum length in Unicode scalar values.
     pub const fn max_chars(mut self, chars: usize) -> Self {
         self.kind = FieldKind::Text {
             max_chars: Some(chars),

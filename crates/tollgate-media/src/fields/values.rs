@@ -28,9 +28,15 @@ pub(super) fn parse_field(
         FieldKind::Image => image_inputs::parse_image(draft, path, value),
         FieldKind::Images => image_inputs::parse_images(draft, path, value),
         _ => {
-            let (value, adjusted) = parse_plain(spec, field, path, value)?;
-            draft.set_requested(field.name, path, value);
+            let (parsed, adjusted) = parse_plain(spec, field, path, value)?;
+            draft.set_requested(field.name, path, parsed);
             draft.adjustments.extend(adjusted);
+            if let FieldKind::Object(members) = field.kind {
+                let is_sent = |name| value.get(name).is_some_and(|value| !value.is_null());
+                for member in members.iter().filter(|member| is_sent(member.name)) {
+                    draft.set_member_requested(field.name, member.name);
+                }
+            }
             Ok(())
         }
     }
@@ -57,7 +63,7 @@ fn parse_plain(
             number.into()
         }
         FieldKind::Number { min, max } => number(path, min, max, value)?,
-        FieldKind::Duration { durations, text } => length(path, durations, text, value)?.into(),
+        FieldKind::Duration { durations, text } => duration(path, durations, text, value)?.into(),
         FieldKind::Flag if value.is_boolean() => value.clone(),
         FieldKind::Flag => return Err(invalid_value(path, "true or false", value)),
         FieldKind::Size if value.is_string() => value.clone(),
@@ -187,7 +193,7 @@ fn number(path: &str, min: f64, max: f64, value: &Value) -> Result<Value, ApiErr
 }
 
 /// A video's duration in whole seconds; a string of digits is accepted if `text` is true.
-fn length(path: &str, durations: &Durations, text: bool, value: &Value) -> Result<i64, ApiError> {
+fn duration(path: &str, durations: &Durations, text: bool, value: &Value) -> Result<i64, ApiError> {
     let plain = |digits: &str| {
         let digits_only = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
         digits.parse().ok().filter(|_| digits_only)

@@ -64,13 +64,13 @@ pub struct ImageJob {
     pub quality: Option<String>,
     /// The format of the result files.
     pub output_format: ImageFormat,
-    /// 0 to 100; only for JPEG and WebP.
+    /// The quality of JPEG and WebP files, 0 to 100. `None` if not requested, and for other formats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_compression: Option<u8>,
-    /// `None` if the family has no such field.
+    /// Whether the background is transparent. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub background: Option<Background>,
-    /// `None` if the family has no such field.
+    /// How much the provider filters. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moderation: Option<Moderation>,
     /// Random seed: the same seed and parameters give similar results. `None` if not requested.
@@ -82,7 +82,7 @@ pub struct ImageJob {
     /// Reference images in the client's order. If there are any, the model edits or follows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub references: Vec<InputImage>,
-    /// The inpainting mask: its fully transparent pixels are repainted.
+    /// The inpainting mask: its fully transparent pixels are repainted. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask: Option<InputImage>,
     /// Fields that only this family has, by their request names, validated and with defaults filled in (`thinking_mode`,

@@ -1,6 +1,7 @@
-//! Fields, input limits and the group rule that the Seedream families share.
+//! Fields, input limits and rules that the Seedream families share.
 
 use serde_json::{Value, json};
+use tollgate_core::{Adjustment, ApiError};
 
 use crate::fields::draft::Draft;
 use crate::fields::field::{DefaultValue, Field};
@@ -49,6 +50,8 @@ pub(super) const INPUTS: InputLimits = InputLimits {
     ..InputLimits::DEFAULT
 };
 
+/// The maximum number of references and results together.
+const MAX_IMAGES: i64 = 15;
 const MODE: &str = "sequential_image_generation";
 const OPTIONS: &str = "sequential_image_generation_options";
 
@@ -62,6 +65,21 @@ pub(super) fn requested_count(draft: &Draft<'_>) -> (i64, String) {
         _ => (n, "n".to_owned()),
     }
 }
+
+/// Rejects a request for more images than its references leave room for.
+pub(super) const MAX_TOTAL: Rule = Rule {
+    text: "References and generated images together must not exceed 15.",
+    apply: |draft| {
+        let (count, field) = requested_count(draft);
+        let references = i64::try_from(draft.references()).unwrap_or(i64::MAX);
+        if count.saturating_add(references) > MAX_IMAGES {
+            return Err(ApiError::invalid(format!(
+                "`{field}` and the number of `image_urls` must be at most {MAX_IMAGES} together, got {count} and {references}"
+            )));
+        }
+        Ok(())
+    },
+};
 
 /// Group mode: determines `n`, `sequential_image_generation` and its options.
 pub(super) const GROUP_MODE: Rule = Rule {
@@ -93,6 +111,14 @@ pub(super) const GROUP_MODE: Rule = Rule {
             } else {
                 draft.set("n", count);
             }
+        }
+        let max = draft.member(OPTIONS, "max_images").cloned();
+        if let Some(max) = max.filter(|max| *max != count) {
+            let why = "`n` is smaller and decides how many images the group has";
+            let field = format!("{OPTIONS}.max_images");
+            draft
+                .adjustments
+                .push(Adjustment::new(field, max, count, why));
         }
         draft.set(OPTIONS, json!({ "max_images": count }));
         Ok(())

@@ -14,9 +14,6 @@ use crate::image::size::{AutoSize, DefaultSize, PixelSizes, RatioTable, Sizes, r
 use crate::link_ttl::LinkTtl;
 use crate::response::STANDARD;
 
-/// The maximum number of references and results together.
-const MAX_IMAGES: i64 = 15;
-
 const MODE: Field = Field::choice(
     "mode",
     &["standard", "fast"],
@@ -57,7 +54,7 @@ pub(super) static FAMILY: Family = Family {
         seedream::WATERMARK,
     ],
     ignored: &[("output_format", "the results of this model are always jpeg")],
-    // The provider's sizes, with two 4K sides rounded up to multiples of 16.
+    // The provider's sizes, with the 4K sides 4694 and 6198 rounded down to multiples of 16.
     sizes: Sizes::Ratios(RatioTable {
         tiers: &["2K", "4K"],
         default_tier: 0,
@@ -92,26 +89,16 @@ pub(super) static FAMILY: Family = Family {
                 _ => Ok(()),
             },
         },
-        Rule {
-            text: "References and generated images together must not exceed 15.",
-            apply: |draft| {
-                let (count, field) = seedream::requested_count(draft);
-                let references = i64::try_from(draft.references()).unwrap_or(i64::MAX);
-                if count.saturating_add(references) > MAX_IMAGES {
-                    return Err(ApiError::invalid(format!(
-                        "`{field}` and the number of `image_urls` must be at most {MAX_IMAGES} together, got {count} and {references}"
-                    )));
-                }
-                Ok(())
-            },
-        },
+        seedream::MAX_TOTAL,
         seedream::GROUP_MODE,
         Rule {
             text: "The prompt-optimization mode is `optimize_prompt_options: {mode}`, or `optimize_prompt_mode` for short; not two different ones.",
             apply: |draft| {
                 let short = draft.remove("optimize_prompt_mode");
+                let is_long = draft.is_member_requested("optimize_prompt_options", "mode");
                 let long = draft.value("optimize_prompt_options");
-                let long = long.and_then(|options| options.get("mode")).cloned();
+                let long = long.and_then(|options| options.get("mode"));
+                let long = long.filter(|_| is_long).cloned();
                 match (&short, &long) {
                     (Some(short), Some(long)) if short != long => Err(ApiError::invalid(format!(
                         "`optimize_prompt_mode` and `optimize_prompt_options.mode` must not differ, got {short} and {long}"

@@ -63,7 +63,7 @@ pub(super) static FAMILY: Family = Family {
         ..seedream::INPUTS
     },
     output: ImageFormat::Jpeg,
-    rules: &[seedream::GROUP_MODE],
+    rules: &[seedream::MAX_TOTAL, seedream::GROUP_MODE],
     reference_check: None,
     response: &STANDARD,
     link_ttl: LinkTtl::Long,

@@ -23,7 +23,7 @@ pub struct InputLimits {
     pub min_side: u32,
     /// Largest width and height in pixels.
     pub max_side: u32,
-    /// Largest ratio of the longer side to the shorter one.
+    /// Largest ratio of the longer side to the shorter one; infinite if there is no limit.
     pub max_ratio: f64,
     /// Largest width × height.
     pub max_pixels: u64,

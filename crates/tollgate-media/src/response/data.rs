@@ -12,7 +12,7 @@ pub struct ReceiptData<'a> {
     pub model: &'a str,
     /// The time of submission, in milliseconds since 1970.
     pub created_at: Millis,
-    /// `size` as requested or by default ([`PriceFactors`](crate::PriceFactors)).
+    /// `size` as in [`PriceFactors`](crate::PriceFactors).
     pub size: &'a str,
     /// The quality. `None` if the family has no `quality` field.
     pub quality: Option<&'a str>,
@@ -45,7 +45,7 @@ pub struct RecordData<'a> {
     pub refunded: Amount,
     /// The task's result files.
     pub files: &'a [ResultFile<'a>],
-    /// Error code and message of a failed task.
+    /// Error code and message of a failed task. `None` for other tasks.
     pub error: Option<(&'a str, &'a str)>,
     /// Request values that were changed or ignored.
     pub adjustments: &'a [Adjustment],

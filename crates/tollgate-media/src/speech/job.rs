@@ -21,16 +21,16 @@ pub struct SpeechJob {
     /// The provider's voice id. `None` for the channel's default voice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub voice: Option<String>,
-    /// Speaking rate, 0.25 to 4.0; 1 is normal.
+    /// Speaking rate, 0.25 to 4.0; 1 is normal. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// The language, such as `zh` or `en`.
+    /// The language, such as `zh` or `en`. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// The style or expression of the speech.
+    /// The style or expression of the speech. `None` if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// The client's own id for the task, repeated in its records.
+    /// The client's own id for the task, repeated in its records. `None` if the client sent none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub external_task_id: Option<String>,
     /// Fields that only this family has, by their request names.

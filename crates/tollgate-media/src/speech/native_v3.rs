@@ -77,7 +77,8 @@ pub(super) static FAMILY: Family = Family {
                     INSTRUCTIONS,
                 ],
                 "The speech parameters.",
-            ),
+            )
+            .required(),
             EXTERNAL_TASK_ID,
         ],
     },

@@ -3,7 +3,7 @@
 use tollgate_core::ApiError;
 
 use super::family::Family;
-use super::rules::{length_field, tier_field};
+use super::rules::{duration_field, tier_field};
 use super::size::{FollowFirstFrame, FrameSizes};
 use crate::fields::duration::Durations;
 use crate::fields::field::Field;
@@ -77,7 +77,7 @@ pub(super) static FAMILY: Family = Family {
             if seconds > MAX_WITH_REFERENCES {
                 return Err(ApiError::invalid(format!(
                     "`{}` must be at most {MAX_WITH_REFERENCES} with several images, got {seconds} and {count} images",
-                    length_field(draft)
+                    duration_field(draft)
                 )));
             }
             if draft.text("resolution") == Some("1080p") {

@@ -62,7 +62,7 @@ pub struct VideoJob {
     /// Whether the video has audio. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_audio: Option<bool>,
-    /// Whether the last frame is returned too, as an image.
+    /// Whether the last frame is returned too, as an image. `None` if the family has no such field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_last_frame: Option<bool>,
     /// Whether the camera is fixed. `None` leaves it to the model.

@@ -9,7 +9,7 @@ use crate::text::show_json;
 pub(super) const DURATION_FIELDS: [&str; 2] = ["seconds", "duration"];
 
 /// The field in which the client sent the duration, for errors.
-pub(super) fn length_field(draft: &Draft<'_>) -> &'static str {
+pub(super) fn duration_field(draft: &Draft<'_>) -> &'static str {
     if draft.member("metadata", "durationSeconds").is_some() {
         return "metadata.durationSeconds";
     }

@@ -83,7 +83,7 @@ pub(super) static FAMILY: Family = Family {
     rules: &[
         seedance::PROMPT_OR_IMAGES,
         Rule {
-            text: "seedance-1.0-pro takes at most 2 images, seedance-1.0-mini 4.",
+            text: "seedance-1.0-pro and seedance-1.0-fast take at most 2 images, seedance-1.0-mini 4.",
             apply: |draft| {
                 let count = draft.references();
                 if count > FRAMES && draft.base_model != MINI {
@@ -98,7 +98,7 @@ pub(super) static FAMILY: Family = Family {
         },
         Rule {
             text: "seedance-1.0-fast does not support a last frame: a second image is ignored.",
-            apply: no_last_frame,
+            apply: drop_last_frame,
         },
         Rule {
             text: "With references (three or four images) 1080p is not supported, and `metadata.camera_fixed` has no effect.",
@@ -122,7 +122,7 @@ pub(super) static FAMILY: Family = Family {
     safety_review: false,
 };
 
-fn no_last_frame(draft: &mut Draft<'_>) -> Result<(), ApiError> {
+fn drop_last_frame(draft: &mut Draft<'_>) -> Result<(), ApiError> {
     if draft.base_model != FAST || draft.references() != FRAMES {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use tollgate_core::ApiError;
 
 use super::family::Family;
-use super::rules::length_field;
+use super::rules::duration_field;
 use super::size::{FollowFirstFrame, FrameSizes};
 use crate::fields::duration::Durations;
 use crate::fields::field::{DefaultValue, Field};
@@ -106,7 +106,7 @@ pub(super) static FAMILY: Family = Family {
                 Some(seconds) if tier != "720p" && seconds != FULL_LENGTH => {
                     Err(ApiError::invalid(format!(
                         "`{}` must be {FULL_LENGTH} at {tier}, got {seconds}",
-                        length_field(draft)
+                        duration_field(draft)
                     )))
                 }
                 _ => Ok(()),

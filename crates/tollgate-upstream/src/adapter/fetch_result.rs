@@ -11,7 +11,7 @@ impl ProviderClient {
     /// Fetches the file behind `link`, at most `max` bytes: from the channel's own origin with its headers, from any other origin through the SSRF
     /// guard.
     pub(crate) async fn fetch(&self, link: &Link, max: u64) -> Result<Bytes, ProviderError> {
-        let limits = FetchLimits::of_bytes(max);
+        let limits = FetchLimits::with_max_bytes(max);
         let mut bytes = Vec::new();
         let (client, url) = (&self.egress, link.url.as_str());
         let fetched = if link.is_own {

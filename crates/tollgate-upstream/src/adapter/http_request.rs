@@ -21,6 +21,11 @@ use crate::trace_headers::TraceHeaders;
 
 /// Default timeout of a request that submits or polls a job.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// Default timeout of a request whose body is longer than [`LONG_BODY`]. It includes the upload: reference images are up to 360 MB in base64, which
+/// take 300 s at 10 Mbit/s.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(300);
+/// The longest body, in bytes, that does not delay the response noticeably.
+const LONG_BODY: u64 = 1024 * 1024;
 /// Default maximum size of a response that contains no files, in bytes.
 const DEFAULT_MAX_BYTES: usize = 4 * 1024 * 1024;
 /// The maximum number of bytes of an error's body that are read.
@@ -82,14 +87,20 @@ impl HttpRequest {
         }
     }
 
-    /// A POST request with a body of that content type.
+    /// A POST request with a body of that content type. Its timeout depends on the length of the body.
     pub(crate) fn post_body(
         uri: impl Into<String>,
         content_type: HeaderValue,
         body: BodyParts,
     ) -> Self {
+        let timeout = if body.len() > LONG_BODY {
+            UPLOAD_TIMEOUT
+        } else {
+            DEFAULT_TIMEOUT
+        };
         Self {
             body: body.into(),
+            timeout,
             ..Self::new(Method::POST, uri).header(CONTENT_TYPE, content_type)
         }
     }
@@ -357,6 +368,17 @@ pub(super) fn after_creation(error: ProviderError) -> ProviderError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_body_has_more_time_until_the_response() {
+        for (bytes, expected) in [(0, 60), (LONG_BODY, 60), (360 * LONG_BODY, 300)] {
+            let mut body = BodyParts::new();
+            body.text("{}");
+            body.base64("photo.jpg", bytes / 4 * 3 - bytes.min(3));
+            let request = HttpRequest::post_body("https://a.example", JSON, body);
+            assert_eq!(request.timeout, Duration::from_secs(expected), "{bytes}");
+        }
+    }
 
     #[test]
     fn a_key_with_a_line_break_is_rejected_and_not_printed() {

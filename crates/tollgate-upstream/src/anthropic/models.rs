@@ -16,42 +16,41 @@ type Generation = u32;
 /// The properties of a model, derived from its id.
 pub(super) fn model(id: &str) -> ChatModel {
     if !id.contains("claude") {
-        return stranger(id);
+        return other_vendors_model(id);
     }
-    let wire = id.strip_suffix(THINKING);
-    let reasoning = wire.map(|_| Reasoning {
+    let base_id = id.strip_suffix(THINKING);
+    let reasoning = base_id.map(|_| Reasoning {
         effort: Some(Effort::Medium),
         // The client did not request to see the thinking.
         display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
-    let wire = wire.unwrap_or(id);
+    let base_id = base_id.unwrap_or(id);
     ChatModel {
-        traits: traits(wire),
-        upstream_id: wire.to_owned(),
+        capabilities: capabilities(base_id),
+        upstream_id: base_id.to_owned(),
         reasoning,
     }
 }
 
 /// Another vendor's model behind this format: every setting is sent, and the server validates it.
-fn stranger(id: &str) -> ChatModel {
+fn other_vendors_model(id: &str) -> ChatModel {
     ChatModel {
         upstream_id: id.to_owned(),
-        traits: ModelCapabilities {
+        capabilities: ModelCapabilities {
             thinking: ReasoningControl::Budget {
                 min: MIN_BUDGET,
                 max: 32_768,
                 can_disable: true,
             },
             supports_json_schema: false,
-            accepts_urls: true,
             ..ModelCapabilities::default()
         },
         reasoning: None,
     }
 }
 
-fn traits(id: &str) -> ModelCapabilities {
+fn capabilities(id: &str) -> ModelCapabilities {
     let generation = generation(id);
     let max_output = max_output(id, generation);
     ModelCapabilities {
@@ -77,7 +76,6 @@ fn traits(id: &str) -> ModelCapabilities {
         },
         supports_json_schema: generation >= 405,
         supports_forced_tools: generation <= 500,
-        accepts_urls: true,
         ..ModelCapabilities::default()
     }
 }
@@ -152,25 +150,28 @@ mod tests {
             ("claude-sonnet-5", None, false, true, true, 128_000),
             ("claude-sonnet-5-5", None, false, true, false, 128_000),
         ] {
-            let traits = model(id).traits;
-            assert_eq!(traits.sampling, sampling, "{id}");
+            let capabilities = model(id).capabilities;
+            assert_eq!(capabilities.sampling, sampling, "{id}");
             assert_eq!(
-                matches!(traits.thinking, ReasoningControl::Budget { .. }),
+                matches!(capabilities.thinking, ReasoningControl::Budget { .. }),
                 budget,
                 "{id}"
             );
             assert_eq!(
-                (traits.supports_json_schema, traits.supports_forced_tools),
+                (
+                    capabilities.supports_json_schema,
+                    capabilities.supports_forced_tools
+                ),
                 (schema, forced),
                 "{id}"
             );
-            assert_eq!(traits.max_output_tokens, Some(max), "{id}");
+            assert_eq!(capabilities.max_output_tokens, Some(max), "{id}");
             let is_long = id.contains("sonnet-4") || generation(id) >= 406;
             let window = if is_long { 1_000_000 } else { 200_000 };
-            assert_eq!(traits.context_window, Some(window), "{id}");
+            assert_eq!(capabilities.context_window, Some(window), "{id}");
         }
         assert_eq!(
-            model("claude-3-5-haiku-20241022").traits.thinking,
+            model("claude-3-5-haiku-20241022").capabilities.thinking,
             ReasoningControl::Unsupported
         );
     }

@@ -21,7 +21,7 @@ pub(super) struct AnthropicUsage {
 #[async_trait]
 impl UsageReport for AnthropicUsage {
     async fn report(&self, period: UsagePeriod) -> Result<Vec<ReportedUsage>, ProviderError> {
-        let (from, until) = (begin_of(period.from)?, begin_of(period.until)?);
+        let (from, until) = (start_of_day(period.from)?, start_of_day(period.until)?);
         let url = format!(
             "{}/v1/organizations/usage_report/messages?starting_at={from}&ending_at={until}&bucket_width=1d&group_by[]=model&limit={DAYS_OF_PAGE}",
             self.base
@@ -34,7 +34,7 @@ impl UsageReport for AnthropicUsage {
     }
 }
 
-fn begin_of(day: i64) -> Result<jiff::Timestamp, ProviderError> {
+fn start_of_day(day: i64) -> Result<jiff::Timestamp, ProviderError> {
     jiff::Timestamp::from_second(day.saturating_mul(SECONDS_OF_DAY))
         .map_err(|_| ProviderError::new(UpstreamErrorKind::Rejected, "the day is out of range"))
 }

@@ -19,8 +19,6 @@ use crate::provider::{
     VideoProvider,
 };
 
-/// Ark accepts tasks within moments, but images have to be uploaded first.
-const SUBMIT_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_TIMEOUT: Duration = Duration::from_secs(30);
 const TASKS: &str = "/contents/generations/tasks";
 
@@ -69,7 +67,6 @@ impl VideoProvider for Ark {
         let request = HttpRequest::post_body(self.url(TASKS), json, inline_files.into_body(&body))
             .with_authorization("Bearer ", call.attempt.key)?
             .header(REQUEST_ID, request_id(&call.attempt))
-            .with_timeout(SUBMIT_TIMEOUT)
             .with_trace(call.attempt.trace)
             .creating();
         let response = self.client.send(request).await?;

@@ -15,7 +15,7 @@ const UNCHANGED_FIELDS: &[&str] = &[
     "color_palette",
 ];
 /// The text that is sent for an edit without one: the provider requires exactly one text.
-const NO_TEXT: &str = "Make an image of what these images show.";
+const DEFAULT_TEXT: &str = "Make an image of what these images show.";
 /// Maximum number of images of one request, in group mode and outside it.
 const MAX_IN_GROUP: u32 = 12;
 const MAX_IMAGES: u32 = 4;
@@ -36,7 +36,7 @@ pub(super) fn body(call: &ImageCall<'_>, inline_files: &mut InlineFiles, negativ
         .map(|file| json!({ "image": inline_files.data_uri(file) }))
         .collect();
     let text = match job.prompt.trim() {
-        "" => NO_TEXT,
+        "" => DEFAULT_TEXT,
         _ => &job.prompt,
     };
     content.push(json!({ "text": text }));

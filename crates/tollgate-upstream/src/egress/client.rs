@@ -49,7 +49,7 @@ impl Client {
         }
     }
 
-    /// Fetches a client-given URL into `sink`, within `limits`.
+    /// Fetches a URL from a client or from a provider's response into `sink`, within `limits`.
     ///
     /// Only http and https, only public addresses and those allowed by configuration; every
     /// redirect is checked like the URL itself. On an error part of the body may be in the sink.

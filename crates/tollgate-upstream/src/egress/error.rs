@@ -9,13 +9,13 @@ pub enum EgressError {
     /// The URL itself cannot be used.
     #[error("the URL {0}")]
     InvalidUrl(&'static str),
-    /// The host name has no address.
+    /// The host name of a guarded URL has no address.
     #[error("the URL's host name cannot be resolved")]
     Unresolved,
     /// The URL or a redirect leads to an address that is not public and not allowed.
     #[error("the URL leads to an address that is not public")]
     NotPublic,
-    /// No connection (TCP and TLS) within the connect timeout. The request was not sent.
+    /// No connection: TCP or TLS failed, the connect timeout passed, or the host name of an operator's URL has no address. The request was not sent.
     #[error("no connection could be made to the URL's host")]
     Connect,
     /// More redirects than allowed.
@@ -48,7 +48,7 @@ pub enum EgressError {
 }
 
 impl EgressError {
-    /// Whether the server may have received the request. If not, it can safely be sent again.
+    /// Whether a server may have received a request that follows no redirects. If not, it can safely be sent again.
     pub fn may_have_been_sent(&self) -> bool {
         match self {
             Self::InvalidUrl(_) | Self::Unresolved | Self::NotPublic | Self::Connect => false,

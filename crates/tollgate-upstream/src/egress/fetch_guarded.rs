@@ -49,7 +49,7 @@ pub struct FetchLimits {
 
 impl FetchLimits {
     /// At most `max_bytes`, 60 seconds and three redirects.
-    pub fn of_bytes(max_bytes: u64) -> Self {
+    pub fn with_max_bytes(max_bytes: u64) -> Self {
         Self {
             max_bytes,
             total_time: Duration::from_secs(60),
@@ -98,7 +98,7 @@ impl GuardedClient {
         for _ in 0..=limits.max_redirects {
             let exchange = self.exchange(&url, get_request(&url)?);
             let result = timeout(self.connect_timeout + MAX_SILENCE, exchange).await;
-            let (response, _connection) = result.map_err(|_| silent())??;
+            let (response, _connection) = result.map_err(|_| silence_error())??;
             if response.status().is_redirection() {
                 url = redirect_target(&url, response.headers())?;
                 continue;
@@ -277,7 +277,7 @@ pub(super) fn check_response_head(
     Ok(())
 }
 
-fn silent() -> EgressError {
+fn silence_error() -> EgressError {
     EgressError::TimedOut(MAX_SILENCE)
 }
 
@@ -290,7 +290,7 @@ async fn write_body<W: AsyncWrite + Unpin>(
     let mut bytes = 0;
     loop {
         let frame = timeout(MAX_SILENCE, body.frame()).await;
-        let Some(frame) = frame.map_err(|_| silent())? else {
+        let Some(frame) = frame.map_err(|_| silence_error())? else {
             break;
         };
         let Ok(part) = frame.map_err(|_| EgressError::Broken)?.into_data() else {

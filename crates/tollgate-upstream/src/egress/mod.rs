@@ -1,8 +1,8 @@
 //! The HTTP client that sends every outgoing request: connection pool, timeouts, SSRF guard.
 //!
 //! [`Client::send`] and [`Client::fetch_own`] request URLs that the operator configured (providers' base URLs), on any network.
-//! [`Client::fetch_guarded`] and [`Client::post_guarded`] request URLs from clients or from providers' responses, at public addresses only. None of
-//! them reads proxies from the environment, keeps cookies or adds credentials.
+//! [`Client::fetch_guarded`] and [`Client::post_guarded`] request URLs from clients, from providers' responses and of alerts, at public addresses and
+//! those in [`ClientOptions::allow_private`] only. None of them reads proxies from the environment, keeps cookies or adds credentials.
 
 mod any_certificate;
 mod client;

@@ -12,11 +12,11 @@ pub(super) const USER_AGENT: &str = concat!("tollgate/", env!("CARGO_PKG_VERSION
 
 /// Options of a [`Client`](super::Client).
 pub struct ClientOptions {
-    /// Private address blocks that client-given URLs may also lead to (`media.allow_private_urls`).
+    /// Private address blocks that guarded requests may also lead to (`media.allow_private_urls`).
     pub allow_private: Vec<IpNet>,
     /// Timeout for a connection: DNS lookup, TCP and TLS together.
     pub connect_timeout: Duration,
-    /// Resolves the host names of client-given URLs.
+    /// Resolves the host names of guarded requests.
     pub resolver: Arc<dyn Resolve>,
 }
 

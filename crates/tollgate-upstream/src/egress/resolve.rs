@@ -1,4 +1,4 @@
-//! DNS lookup of client-given host names; replaceable in tests.
+//! DNS lookup for guarded requests; replaceable in tests.
 
 use std::io;
 use std::net::IpAddr;

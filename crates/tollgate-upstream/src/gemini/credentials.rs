@@ -23,12 +23,12 @@ pub(super) struct Access {
 
 impl Access {
     pub(super) fn new(channel: &Arc<Channel>, surface: Surface) -> Self {
-        let documents = channel.api_keys.iter();
-        let documents = documents.filter(|key| service_account::is_document(key));
+        let keys = channel.api_keys.iter();
+        let key_files = keys.filter(|key| service_account::is_key_file(key));
         Self {
             surface,
             // `check` rejects keys that cannot be parsed.
-            accounts: documents
+            accounts: key_files
                 .filter_map(|key| Account::parse(key).ok())
                 .collect(),
         }
@@ -43,7 +43,7 @@ impl Access {
         let Some(key) = key else {
             return Ok(None);
         };
-        if service_account::is_document(key) {
+        if service_account::is_key_file(key) {
             let account = self.account(key).ok_or_else(|| {
                 ProviderError::new(
                     UpstreamErrorKind::KeyRejected,
@@ -56,10 +56,7 @@ impl Access {
             Surface::Developer => (KEY, ""),
             Surface::AgentPlatform => (AUTHORIZATION, "Bearer "),
         };
-        let value = adapter::secret_value(before, key);
-        let value =
-            value.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
-        Ok(Some((name, value)))
+        Ok(Some((name, adapter::secret_value(before, key)?)))
     }
 
     /// Discards the key's token if the response to a request with it had `status` 401.
@@ -83,7 +80,7 @@ impl Access {
 /// A sentence that states which key is of the wrong kind, without any part of the key.
 pub(super) fn check(channel: &Channel, surface: Surface) -> Result<(), String> {
     for (at, key) in channel.api_keys.iter().enumerate() {
-        if !service_account::is_document(key) {
+        if !service_account::is_key_file(key) {
             continue;
         }
         if surface == Surface::Developer {

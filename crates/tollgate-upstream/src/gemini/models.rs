@@ -14,17 +14,17 @@ type Generation = u32;
 
 /// The properties of a model, derived from its id.
 pub(super) fn model(id: &str) -> ChatModel {
-    let client = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
-    let reasoning = client.map(|_| Reasoning {
+    let base_id = id.strip_suffix(THINKING).filter(|_| is_gemini(id));
+    let reasoning = base_id.map(|_| Reasoning {
         effort: Some(Effort::Medium),
         // The client did not request to see the thoughts.
         display: Some("omitted".to_owned()),
         ..Reasoning::default()
     });
-    let client = client.unwrap_or(id);
+    let base_id = base_id.unwrap_or(id);
     ChatModel {
-        traits: traits(client),
-        upstream_id: client.to_owned(),
+        capabilities: capabilities(base_id),
+        upstream_id: base_id.to_owned(),
         reasoning,
     }
 }
@@ -33,7 +33,7 @@ fn is_gemini(id: &str) -> bool {
     id.rsplit('/').next().unwrap_or(id).starts_with("gemini")
 }
 
-fn traits(id: &str) -> ModelCapabilities {
+fn capabilities(id: &str) -> ModelCapabilities {
     if !is_gemini(id) {
         // Gemma and tuned models are assumed to support what the oldest Gemini models support.
         return capabilities_of(200, id);
@@ -137,10 +137,10 @@ mod tests {
             ("gemma-3-27b-it", ReasoningControl::Unsupported, false),
             ("tunedModels/mine", ReasoningControl::Unsupported, false),
         ] {
-            let traits = model(id).traits;
-            assert_eq!(traits.thinking, expected, "{id}");
-            assert_eq!(traits.requires_signatures, newer, "{id}");
-            assert_eq!(traits.supports_tools_with_json, newer, "{id}");
+            let capabilities = model(id).capabilities;
+            assert_eq!(capabilities.thinking, expected, "{id}");
+            assert_eq!(capabilities.requires_signatures, newer, "{id}");
+            assert_eq!(capabilities.supports_tools_with_json, newer, "{id}");
         }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     fn a_thinking_suffix_enables_reasoning_and_is_not_sent() {
         let thinking = model("gemini-2.5-pro-thinking");
         assert_eq!(thinking.upstream_id, "gemini-2.5-pro");
-        assert_eq!(thinking.traits, model("gemini-2.5-pro").traits);
+        assert_eq!(thinking.capabilities, model("gemini-2.5-pro").capabilities);
         assert!(thinking.reasoning.is_some() && model("gemini-2.5-pro").reasoning.is_none());
     }
 }

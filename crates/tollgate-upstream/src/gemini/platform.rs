@@ -78,14 +78,15 @@ fn developer(channel: &Channel, base: Option<&str>) -> Result<String, String> {
     Ok(format!("{}/{version}", base.unwrap_or(DEVELOPER)))
 }
 
-/// `base_url` is a base URL that names project and location itself.
+/// `base_url` is a base URL that contains version, project and location itself.
 fn agent_platform(channel: &Channel, base_url: Option<&str>) -> Result<String, String> {
     if let Some(base_url) = base_url {
-        let [project, location] = [text(channel, "project")?, text(channel, "location")?];
-        if project.or(location).is_some() {
-            return Err(format!(
-                "options `project` and `location` have no effect beside a base_url with {PUBLISHER}"
-            ));
+        for name in ["project", "location", "version"] {
+            if text(channel, name)?.is_some() {
+                return Err(format!(
+                    "option `{name}` has no effect beside a base_url with {PUBLISHER}"
+                ));
+            }
         }
         return Ok(base_url.to_owned());
     }

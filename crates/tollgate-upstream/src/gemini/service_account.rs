@@ -38,8 +38,17 @@ pub(super) struct Account {
     key_id: Option<String>,
     token_uri: String,
     signer: RsaKeyPair,
-    /// The current token. Locked while a token is fetched, so that concurrent requests fetch only one.
-    token: Mutex<Option<Token>>,
+    /// Locked while a token is fetched, so that concurrent requests fetch only one.
+    token: Mutex<TokenState>,
+}
+
+/// The outcome of the latest fetches of a token.
+#[derive(Default)]
+struct TokenState {
+    /// The current token. `None` before the first fetch, and after the token was rejected.
+    token: Option<Token>,
+    /// The error of the last fetch and the time of the error. `None` if the last fetch succeeded.
+    failure: Option<(Instant, ProviderError)>,
 }
 
 struct Token {
@@ -49,13 +58,13 @@ struct Token {
 }
 
 /// Whether a channel's key is the JSON of a key file rather than a token.
-pub(super) fn is_document(key: &Secret) -> bool {
+pub(super) fn is_key_file(key: &Secret) -> bool {
     key.expose().trim_start().starts_with('{')
 }
 
 /// The project of the first account among a channel's keys.
 pub(super) fn project(channel: &Channel) -> Option<String> {
-    let mut keys = channel.api_keys.iter().filter(|key| is_document(key));
+    let mut keys = channel.api_keys.iter().filter(|key| is_key_file(key));
     let document: Value = serde_json::from_str(keys.next()?.expose()).ok()?;
     let id = document["project_id"].as_str()?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
@@ -91,7 +100,7 @@ impl Account {
             key_id: text("private_key_id").map(str::to_owned),
             token_uri: token_uri.to_owned(),
             signer,
-            token: Mutex::new(None),
+            token: Mutex::default(),
         })
     }
 
@@ -100,24 +109,43 @@ impl Account {
         self.key == *key
     }
 
-    /// The value of the `authorization` header.
+    /// The value of the `authorization` header. A caller that waited for a fetch that failed receives that error: if each waiter fetched in turn, a
+    /// token service that does not respond would delay the last of them by many timeouts.
     pub(super) async fn bearer(
         &self,
         client: &ProviderClient,
     ) -> Result<HeaderValue, ProviderError> {
-        let mut token = self.token.lock().await;
-        if let Some(token) = token.as_ref().filter(|token| token.until > Instant::now()) {
+        let called_at = Instant::now();
+        let mut state = self.token.lock().await;
+        if let Some(token) = &state.token
+            && token.until > Instant::now()
+        {
             return Ok(token.header.clone());
         }
-        let fresh = self.fetch(client).await?;
-        let header = fresh.header.clone();
-        *token = Some(fresh);
-        Ok(header)
+        if let Some((failed_at, error)) = &state.failure
+            && called_at < *failed_at
+        {
+            return Err(error.clone());
+        }
+        match self.fetch(client).await {
+            Ok(fresh) => {
+                let header = fresh.header.clone();
+                *state = TokenState {
+                    token: Some(fresh),
+                    failure: None,
+                };
+                Ok(header)
+            }
+            Err(error) => {
+                state.failure = Some((Instant::now(), error.clone()));
+                Err(error)
+            }
+        }
     }
 
     /// Discards the token, so that the next call fetches another.
     pub(super) async fn discard_token(&self) {
-        *self.token.lock().await = None;
+        self.token.lock().await.token = None;
     }
 
     async fn fetch(&self, client: &ProviderClient) -> Result<Token, ProviderError> {
@@ -141,9 +169,7 @@ impl Account {
                 "the upstream's token service returned no token",
             )
         })?;
-        let header = adapter::secret_value("Bearer ", &Secret::new(text));
-        let header =
-            header.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
+        let header = adapter::secret_value("Bearer ", &Secret::new(text))?;
         let ttl = json["expires_in"]
             .as_u64()
             .map_or(MAX_TTL, Duration::from_secs);

@@ -21,7 +21,6 @@ use crate::provider::{
     VideoProvider,
 };
 
-const SUBMIT: Duration = Duration::from_secs(60);
 /// The timeout of a poll, also between the chunks of a response that contains the video.
 const POLL: Duration = Duration::from_secs(30);
 
@@ -55,7 +54,6 @@ impl VideoProvider for Gemini {
         let json = HeaderValue::from_static("application/json");
         let uri = self.method(model, "predictLongRunning");
         let request = HttpRequest::post_body(uri, json, inline_files.into_body(&body))
-            .with_timeout(SUBMIT)
             .with_trace(call.attempt.trace)
             .creating();
         let request = self.authorized(request, call.attempt.key).await?;
@@ -160,10 +158,14 @@ impl Gemini {
         let is_filtered = output["raiMediaFilteredCount"].as_u64().unwrap_or(0) > 0;
         if is_filtered || !reasons.is_empty() {
             let reasons = self.client.redact(&reasons);
-            let silent = "the upstream's filter removed the video";
+            let without_reasons = "the upstream's filter removed the video";
             return ProviderError::new(
                 UpstreamErrorKind::Moderated,
-                if reasons.is_empty() { silent } else { &reasons },
+                if reasons.is_empty() {
+                    without_reasons
+                } else {
+                    &reasons
+                },
             );
         }
         ProviderError::new(

@@ -17,9 +17,9 @@ const TTL_SECONDS: i64 = 1800;
 /// A token is valid from this many seconds before its creation, because clocks differ.
 const CLOCK_TOLERANCE: i64 = 5;
 
-/// Signs tokens with the time of the provider's clock, as far as that is known.
+/// The provider's clock, with whose time tokens are signed.
 #[derive(Default)]
-pub(super) struct Signer {
+pub(super) struct ProviderClock {
     /// How many seconds the provider's clock is ahead of the gateway's.
     ahead: AtomicI64,
 }
@@ -30,26 +30,33 @@ pub(super) fn pair(key: &Secret) -> Option<(&str, &str)> {
     (!access.is_empty() && !secret.is_empty()).then_some((access, secret))
 }
 
-impl Signer {
-    /// The value of the header `authorization` after `Bearer `.
-    pub(super) fn bearer(&self, key: &Secret) -> Secret {
-        match pair(key) {
-            Some((access, secret)) => {
-                let now = seconds(SystemTime::now()) + self.ahead.load(Ordering::Relaxed);
-                Secret::new(token(access, secret, now))
-            }
-            None => key.clone(),
-        }
+impl ProviderClock {
+    /// How many seconds the provider's clock is ahead of the gateway's, as far as that is known.
+    pub(super) fn ahead(&self) -> i64 {
+        self.ahead.load(Ordering::Relaxed)
     }
 
-    /// Adjusts the clock to the date of a response that rejects a token as too old or too new. Returns whether that changed the clock.
-    pub(super) fn set_clock(&self, headers: &HeaderMap) -> bool {
+    /// Adjusts the clock to the date of a response that rejects a token as too old or too new. Returns whether the clock now differs from `ahead`,
+    /// with which that token was signed: a concurrent request may have adjusted the clock already.
+    pub(super) fn adjust(&self, headers: &HeaderMap, ahead: i64) -> bool {
         let date = headers.get(DATE).and_then(|value| value.to_str().ok());
         let Some(date) = date.and_then(|text| httpdate::parse_http_date(text).ok()) else {
             return false;
         };
-        let ahead = seconds(date) - seconds(SystemTime::now());
-        self.ahead.swap(ahead, Ordering::Relaxed) != ahead
+        let new = seconds(date) - seconds(SystemTime::now());
+        self.ahead.store(new, Ordering::Relaxed);
+        new != ahead
+    }
+}
+
+/// The value of the header `authorization` after `Bearer `, signed at the time of a clock that is `ahead` seconds ahead of the gateway's.
+pub(super) fn bearer(key: &Secret, ahead: i64) -> Secret {
+    match pair(key) {
+        Some((access, secret)) => {
+            let now = seconds(SystemTime::now()) + ahead;
+            Secret::new(token(access, secret, now))
+        }
+        None => key.clone(),
     }
 }
 
@@ -86,21 +93,23 @@ mod tests {
         let of = |text: &str| pair(&Secret::new(text)).is_some();
         assert!(of("ak:sk"));
         assert!(!of("api-key-1") && !of(":sk") && !of("ak:"));
-        let plain = Signer::default().bearer(&Secret::new("api-key-1"));
+        let plain = bearer(&Secret::new("api-key-1"), 0);
         assert_eq!(plain.expose(), "api-key-1");
     }
 
     #[test]
     fn the_date_of_a_response_sets_the_clock() {
-        let signer = Signer::default();
-        assert!(!signer.set_clock(&HeaderMap::new()));
+        let clock = ProviderClock::default();
+        assert!(!clock.adjust(&HeaderMap::new(), 0));
         let mut headers = HeaderMap::new();
         let date = SystemTime::now() + Duration::from_secs(3600);
         headers.insert(DATE, httpdate::fmt_http_date(date).parse().unwrap());
-        assert!(signer.set_clock(&headers));
-        let ahead = signer.ahead.load(Ordering::Relaxed);
-        assert!((3598..=3600).contains(&ahead), "{ahead}");
-        let token = signer.bearer(&Secret::new("ak:sk"));
+        // The second time, another request has set the clock after the token was signed.
+        assert!(clock.adjust(&headers, 0));
+        assert!(clock.adjust(&headers, 0));
+        let ahead = clock.ahead();
+        assert!((3597..=3600).contains(&ahead), "{ahead}");
+        let token = bearer(&Secret::new("ak:sk"), ahead);
         let claims = token.expose().split('.').nth(1).unwrap();
         let claims = URL_SAFE_NO_PAD.decode(claims).unwrap();
         let claims: serde_json::Value = serde_json::from_slice(&claims).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tollgate_core::Secret;
 
-use super::auth::{self, Signer};
+use super::auth::{self, ProviderClock};
 use super::errors;
 use super::options::Voices;
 use crate::adapter::{HttpRequest, HttpResponse, ProviderClient, missing_job_id_error};
@@ -22,7 +22,7 @@ pub(super) struct Kling {
     pub(super) client: Arc<ProviderClient>,
     /// The base URL, without a slash at its end.
     pub(super) base: String,
-    pub(super) signer: Signer,
+    pub(super) clock: ProviderClock,
     pub(super) voices: Voices,
 }
 
@@ -32,7 +32,7 @@ impl Kling {
         Self {
             client: Arc::new(ProviderClient::new(channel, egress)),
             base: base.trim_end_matches('/').to_owned(),
-            signer: Signer::default(),
+            clock: ProviderClock::default(),
             voices,
         }
     }
@@ -64,16 +64,17 @@ impl Kling {
         key: Option<&Secret>,
         request: impl Fn() -> HttpRequest,
     ) -> Result<HttpResponse, ProviderError> {
-        let authorized = || {
-            let bearer = key.map(|key| self.signer.bearer(key));
+        let authorized = |ahead| {
+            let bearer = key.map(|key| auth::bearer(key, ahead));
             request().with_authorization("Bearer ", bearer.as_ref())
         };
-        let response = self.client.send(authorized()?).await?;
+        let ahead = self.clock.ahead();
+        let response = self.client.send(authorized(ahead)?).await?;
         let is_early_or_late = errors::code(&response).is_some_and(|c| CLOCK_CODES.contains(&c));
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
-        if is_early_or_late && is_signed && self.signer.set_clock(&response.headers) {
+        if is_early_or_late && is_signed && self.clock.adjust(&response.headers, ahead) {
             tracing::warn!("this machine's clock differs from the upstream's: check it");
-            return self.client.send(authorized()?).await;
+            return self.client.send(authorized(self.clock.ahead())?).await;
         }
         Ok(response)
     }

@@ -166,8 +166,8 @@ pub(super) fn choose(
     upstream: &str,
     is_signed: bool,
 ) -> Result<(Api, &str, &'static Capabilities), ProviderError> {
-    let has_it = |model: &&Model| [model.newer, model.older].contains(&Some(upstream));
-    let known = MODELS.iter().find(has_it);
+    let has_name = |model: &&Model| [model.newer, model.older].contains(&Some(upstream));
+    let known = MODELS.iter().find(has_name);
     let capabilities = known.map_or_else(
         || assumed_capabilities(upstream),
         |model| model.capabilities,

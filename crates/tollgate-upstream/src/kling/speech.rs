@@ -72,7 +72,8 @@ impl Kling {
                 "the text has no words to speak",
             )
         })?;
-        attempt.sink.deliver(result).await?;
+        let delivered = attempt.sink.deliver(result).await;
+        delivered.map_err(without_retry)?;
         Ok(Completed::default())
     }
 
@@ -166,7 +167,7 @@ impl Kling {
     }
 }
 
-/// The error of a poll of accepted speech, as one that is not retried: the speech must not be generated again.
+/// The error of a poll or of the delivery of accepted speech, as one that is not retried: the speech must not be generated again.
 fn without_retry(error: ProviderError) -> ProviderError {
     if !error.kind.is_retryable() {
         return error;

@@ -49,8 +49,8 @@ impl<'m> Choice<'m> {
         key: Option<&Secret>,
     ) -> Result<Self, ProviderError> {
         let is_signed = key.is_some_and(|key| auth::pair(key).is_some());
-        let (api, name, makes) = models::choose(&model.upstream, is_signed)?;
-        let (plan, changes) = Plan::new(job, images, makes, api)?;
+        let (api, name, capabilities) = models::choose(&model.upstream, is_signed)?;
+        let (plan, changes) = Plan::new(job, images, capabilities, api)?;
         let endpoint = match (api, images) {
             (Api::Newer, _) => Endpoint::Newer,
             (Api::Older, 0) => Endpoint::Text,

@@ -15,7 +15,7 @@ pub(super) struct Mapping {
     pub(super) upstream: String,
     /// Input fields that are always sent.
     pub(super) constants: Map<String, Value>,
-    /// Job fields that need no rule.
+    /// Job fields that need no rule, because another rule covers them or the model obeys them anyway; they are not reported as unsupported.
     pub(super) implied: Vec<String>,
     /// Which job fields become which input fields.
     pub(super) rules: Vec<Rule>,

@@ -78,7 +78,7 @@ impl ChatProvider for OpenAi {
     fn model(&self, upstream_model: &str) -> ChatModel {
         ChatModel {
             upstream_id: upstream_model.to_owned(),
-            traits: models::traits(upstream_model, self.is_openai),
+            capabilities: models::capabilities(upstream_model, self.is_openai),
             reasoning: None,
         }
     }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderValue};
 use tollgate_core::Secret;
 
 use super::errors;
 use crate::adapter::{self, HttpResponse, ProviderClient};
 use crate::channel::Channel;
 use crate::egress;
-use crate::error::{ProviderError, UpstreamErrorKind};
+use crate::error::ProviderError;
 
 pub(crate) const BASE_URL: &str = "https://api.openai.com/v1";
 /// The prefix of the key in the `authorization` header.
@@ -47,10 +47,7 @@ impl Client {
 pub(super) fn key_header(key: Option<&Secret>) -> Result<HeaderMap, ProviderError> {
     let mut headers = HeaderMap::new();
     if let Some(key) = key {
-        let value = adapter::secret_value(BEARER, key);
-        let value: HeaderValue =
-            value.map_err(|e| ProviderError::new(UpstreamErrorKind::KeyRejected, e.message))?;
-        headers.insert(AUTHORIZATION, value);
+        headers.insert(AUTHORIZATION, adapter::secret_value(BEARER, key)?);
     }
     Ok(headers)
 }

@@ -74,7 +74,7 @@ pub(crate) const FIELD_SUPPORT: &[FieldSupport] = &[
                 "`input_reference`: the file itself, scaled and cut to `size`",
             ),
             ("images", "the first: `input_reference`"),
-            ("seconds", "`seconds`, always said"),
+            ("seconds", "`seconds`, always sent"),
             ("duration", "`seconds`"),
             ("size", "`size`"),
             ("aspect_ratio", "`size`"),

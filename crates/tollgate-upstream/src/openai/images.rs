@@ -27,7 +27,7 @@ use crate::raster::{self, Upload};
 /// The timeout of an image of the highest quality, the same as in OpenAI's own client.
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// The formats of reference images that the server accepts.
-const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
+const ACCEPTED_FORMATS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 pub(super) struct Images(pub(super) Arc<Client>);
 
@@ -124,7 +124,7 @@ impl<'a> UploadImages<'a> {
     async fn load(call: &ImageCall<'a>) -> Result<Self, ProviderError> {
         let mut references = Vec::new();
         for file in call.references {
-            references.push(raster::readable(file, READS).await?);
+            references.push(raster::readable(file, ACCEPTED_FORMATS).await?);
         }
         let mask = match call.mask {
             Some(file) => Some(raster::mask(file).await?),

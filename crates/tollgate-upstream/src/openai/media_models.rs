@@ -29,7 +29,7 @@ pub(super) enum Dialect {
     Generic,
 }
 
-/// One of OpenAI's image models.
+/// What one of OpenAI's GPT image models supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GptModel {
     /// Whether it supports any size, not only three.
@@ -57,7 +57,7 @@ pub(super) fn dialect(id: &str, job: &ImageJob, option: Option<&str>) -> Dialect
     }
 }
 
-/// The image model with that id; `None` if it is not OpenAI's.
+/// The GPT image model with that id (`gpt-image-…`, `chatgpt-image…`). `None` for every other model, `dall-e-3` included.
 fn gpt_model(id: &str) -> Option<GptModel> {
     let id = id.rsplit('/').next().unwrap_or(id).to_ascii_lowercase();
     let old = GptModel {

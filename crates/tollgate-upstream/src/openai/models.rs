@@ -95,12 +95,12 @@ fn context_window(id: &str) -> Option<u64> {
 }
 
 /// The capabilities of a model. `is_vendor`: the server is OpenAI itself, where only documented fields may be sent.
-pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
+pub(super) fn capabilities(model: &str, is_vendor: bool) -> ModelCapabilities {
     let id = bare(model);
     let known = MODELS
         .iter()
         .find(|row| id.starts_with(row.starts) && id.contains(row.has));
-    let traits = match known {
+    let capabilities = match known {
         Some(row) => known_model(row),
         // A new model of OpenAI: most likely it thinks and accepts the token limit under its new name.
         None if is_vendor => known_model(&row("", "", 0, Kind::MayThink)),
@@ -108,12 +108,12 @@ pub(super) fn traits(model: &str, is_vendor: bool) -> ModelCapabilities {
     };
     // Of OpenAI's models, those with built-in search have the option; the others have a search tool in the responses format.
     let supports_chat_search =
-        id.contains("search") || !(is_vendor || traits.uses_max_completion_tokens);
+        id.contains("search") || !(is_vendor || capabilities.uses_max_completion_tokens);
     ModelCapabilities {
         rejects_unknown_fields: is_vendor,
         supports_chat_search,
         context_window: context_window(&id),
-        ..traits
+        ..capabilities
     }
 }
 
@@ -146,14 +146,13 @@ fn known_model(row: &Row) -> ModelCapabilities {
 /// A model of another vendor behind the same formats: every setting is sent, and the server validates it.
 fn unknown_model(id: &str) -> ModelCapabilities {
     let is_deepseek = id.contains("deepseek");
-    let thinks_aloud = ["think", "reasoner", "-r1"]
+    let is_thinking = ["think", "reasoner", "-r1"]
         .iter()
         .any(|word| id.contains(word));
     ModelCapabilities {
         // In thinking mode, these models reject a forced call.
-        supports_forced_tools: !(is_deepseek && thinks_aloud),
+        supports_forced_tools: !(is_deepseek && is_thinking),
         requires_past_reasoning: is_deepseek || id.contains("kimi"),
-        accepts_urls: true,
         ..ModelCapabilities::default()
     }
 }
@@ -183,32 +182,32 @@ mod tests {
     fn thinking_models_support_no_sampling_and_use_max_completion_tokens() {
         let thinking = "gpt-5 gpt-5-mini-2025-08-07 gpt-5.2 o3 o4-mini openai/gpt-5 o1";
         for id in thinking.split(' ') {
-            let traits = traits(id, true);
-            assert_eq!(traits.sampling, SamplingSupport::None, "{id}");
+            let capabilities = capabilities(id, true);
+            assert_eq!(capabilities.sampling, SamplingSupport::None, "{id}");
             assert!(
-                traits.uses_max_completion_tokens
-                    && traits.rejects_unknown_fields
-                    && !traits.accepts_stop
+                capabilities.uses_max_completion_tokens
+                    && capabilities.rejects_unknown_fields
+                    && !capabilities.accepts_stop
             );
             let can_disable = id.contains('.');
             assert_eq!(
-                traits.thinking,
+                capabilities.thinking,
                 ReasoningControl::Effort { can_disable },
                 "{id}"
             );
         }
         for id in "gpt-4o gpt-4.1-mini gpt-5-chat-latest gpt-3.5-turbo".split(' ') {
-            let traits = traits(id, true);
+            let capabilities = capabilities(id, true);
             assert_eq!(
-                (traits.sampling, traits.thinking),
+                (capabilities.sampling, capabilities.thinking),
                 (SamplingSupport::All, ReasoningControl::Unsupported),
                 "{id}"
             );
-            assert!(traits.accepts_stop && !traits.uses_max_completion_tokens);
+            assert!(capabilities.accepts_stop && !capabilities.uses_max_completion_tokens);
         }
         assert!(
-            !traits("gpt-4-turbo", true).supports_json_schema
-                && traits("gpt-4o", true).supports_json_schema
+            !capabilities("gpt-4-turbo", true).supports_json_schema
+                && capabilities("gpt-4o", true).supports_json_schema
         );
     }
 
@@ -226,13 +225,13 @@ mod tests {
             ("gpt-6", None),
             ("llama-3.3-70b", None),
         ] {
-            assert_eq!(traits(id, true).context_window, tokens, "{id}");
+            assert_eq!(capabilities(id, true).context_window, tokens, "{id}");
         }
     }
 
     #[test]
     fn unknown_models_support_every_field() {
-        let plain = traits("llama-3.3-70b", false);
+        let plain = capabilities("llama-3.3-70b", false);
         assert!(
             !plain.rejects_unknown_fields
                 && !plain.uses_max_completion_tokens
@@ -240,12 +239,12 @@ mod tests {
         );
         assert_eq!(plain.sampling, SamplingSupport::All);
         assert!(!plain.requires_past_reasoning);
-        assert!(traits("moonshotai/Kimi-K2-Thinking", false).requires_past_reasoning);
-        let deepseek = traits("deepseek-v3.1-think-250821", false);
+        assert!(capabilities("moonshotai/Kimi-K2-Thinking", false).requires_past_reasoning);
+        let deepseek = capabilities("deepseek-v3.1-think-250821", false);
         assert!(deepseek.requires_past_reasoning && !deepseek.supports_forced_tools);
-        assert!(traits("deepseek-v3-0324", false).supports_forced_tools);
-        assert!(!traits("gpt-5", false).rejects_unknown_fields);
-        assert!(plain.accepts_top_k && !traits("gpt-4o", false).accepts_top_k);
+        assert!(capabilities("deepseek-v3-0324", false).supports_forced_tools);
+        assert!(!capabilities("gpt-5", false).rejects_unknown_fields);
+        assert!(plain.accepts_top_k && !capabilities("gpt-4o", false).accepts_top_k);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::provider::{PollInterval, Polled, Queue, QueueCall, Started, VideoCall
 use crate::raster;
 
 /// The formats of the reference image that the server accepts.
-const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
+const ACCEPTED_FORMATS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 /// The timeout of a poll.
 const POLL_TIME: Duration = Duration::from_secs(30);
 
@@ -58,7 +58,7 @@ impl VideoProvider for Videos {
             }
             [first] => {
                 // The server rejects a reference of any other size.
-                let image = raster::covering(first, size, READS).await?;
+                let image = raster::covering(first, size, ACCEPTED_FORMATS).await?;
                 let mut form = MultipartForm::new();
                 for (name, value) in fields {
                     form.text(name, value);
@@ -120,9 +120,9 @@ impl Queue for Videos {
                 let error = errors::task_error(&client.http, &json["error"]);
                 Ok(Polled::Failed(error))
             }
-            Some("cancelled" | "expired") => Ok(Polled::Failed(ProviderError::new(
+            Some(state @ ("cancelled" | "expired")) => Ok(Polled::Failed(ProviderError::new(
                 UpstreamErrorKind::Failed,
-                "the upstream reports that the video expired",
+                format!("the upstream's task is {state}"),
             ))),
             _ => poll_error(client.response_error(&response)),
         }

@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 use tollgate_media::image::{ImageFormat, PixelSize};
 use tollgate_raster::Fit;
 
-use super::load::load;
+use super::load::load_scaled;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::InputFile;
 
@@ -95,7 +95,7 @@ async fn reencode<'a>(
     let _permit = DECODING.acquire().await;
     let file = file.clone();
     let work = move || {
-        let raster = load(&file, size, Fit::Cover)?;
+        let raster = load_scaled(&file, size, Fit::Cover)?;
         super::encode(raster, format, Some(JPEG_QUALITY))
     };
     let bytes = tokio::task::spawn_blocking(work).await.map_err(|_| {

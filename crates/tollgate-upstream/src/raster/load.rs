@@ -13,7 +13,7 @@ use crate::provider::InputFile;
 /// # Errors
 /// [`UpstreamErrorKind::Rejected`] for a file that cannot be decoded or has more than 64 megapixels,
 /// [`UpstreamErrorKind::Unavailable`] if it cannot be opened.
-pub fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
+pub fn load_scaled(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, ProviderError> {
     tollgate_raster::scale(decode(file)?, size, fit, Filter::Lanczos)
         .map_err(|error| decode_error(file, &error))
 }
@@ -22,7 +22,7 @@ pub fn load(file: &InputFile, size: PixelSize, fit: Fit) -> Result<Raster, Provi
 /// transparent.
 ///
 /// # Errors
-/// As [`load`].
+/// As [`load_scaled`].
 pub fn load_mask(file: &InputFile, size: PixelSize) -> Result<Vec<bool>, ProviderError> {
     let raster = tollgate_raster::scale(decode(file)?, size, Fit::Stretch, Filter::Nearest)
         .map_err(|error| decode_error(file, &error))?;

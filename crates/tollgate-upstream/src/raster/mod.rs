@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tollgate_media::image::ImageFormat;
 
 pub(crate) use fit::{Upload, covering, mask, readable};
-pub use load::{load, load_mask};
+pub use load::{load_mask, load_scaled};
 pub use tollgate_raster::{Fit, Raster};
 
 use crate::error::{ProviderError, UpstreamErrorKind};

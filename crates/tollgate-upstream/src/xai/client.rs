@@ -16,7 +16,7 @@ pub(crate) const BASE_URL: &str = "https://api.x.ai/v1";
 /// The prefix of the key in the `authorization` header.
 pub(super) const BEARER: &str = "Bearer ";
 /// The formats of input images that the server accepts.
-const READS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
+const ACCEPTED_FORMATS: &[ImageFormat] = &[ImageFormat::Png, ImageFormat::Jpeg, ImageFormat::Webp];
 
 pub(super) struct Client {
     pub(super) http: ProviderClient,
@@ -49,7 +49,7 @@ impl Client {
 pub(super) async fn readable(files: &[InputFile]) -> Result<Vec<Upload<'_>>, ProviderError> {
     let mut all = Vec::with_capacity(files.len());
     for file in files {
-        all.push(raster::readable(file, READS).await?);
+        all.push(raster::readable(file, ACCEPTED_FORMATS).await?);
     }
     Ok(all)
 }

@@ -144,7 +144,7 @@ fn fields(id: &str, job: &ImageJob) -> Result<(Map<String, Value>, Adjustments),
             "the size of the image is unknown",
         ));
     };
-    let ratio = models::ratio(models::OF_IMAGES, job.size.ratio.as_deref(), size);
+    let ratio = models::ratio(models::IMAGE_RATIOS, job.size.ratio.as_deref(), size);
     let mut changes = Adjustments::for_unsupported_fields(job, &[]);
     changes.ratio(job.size.ratio.as_deref(), Some(size), ratio);
     let mut fields = Map::new();

@@ -9,12 +9,12 @@ pub(super) const IDS: &[(&str, &str)] = &[
 ];
 
 /// The aspect ratios of images that xAI supports.
-pub(super) const OF_IMAGES: &[&str] = &[
+pub(super) const IMAGE_RATIOS: &[&str] = &[
     "1:1", "3:4", "4:3", "9:16", "16:9", "2:3", "3:2", "9:19.5", "19.5:9", "9:20", "20:9", "1:2",
     "2:1",
 ];
 /// The aspect ratios of videos that xAI supports.
-pub(super) const OF_VIDEOS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3"];
+pub(super) const VIDEO_RATIOS: &[&str] = &["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3"];
 
 /// An image with more pixels than this is nearer to the 2k tier than to the 1k one: two megapixels, half-way by factor.
 const LARGE: u64 = 2 * 1024 * 1024;
@@ -59,14 +59,14 @@ mod tests {
     #[test]
     fn a_supported_ratio_is_kept_and_others_become_the_nearest() {
         for (ratios, named, (width, height), expected) in [
-            (OF_IMAGES, Some("16:9"), (1280, 720), "16:9"),
-            (OF_IMAGES, Some("21:9"), (2016, 864), "20:9"),
-            (OF_IMAGES, Some("9:21"), (864, 2016), "9:20"),
-            (OF_IMAGES, Some("auto"), (1024, 1024), "1:1"),
-            (OF_IMAGES, None, (864, 1152), "3:4"),
-            (OF_VIDEOS, Some("21:9"), (1680, 720), "16:9"),
-            (OF_VIDEOS, None, (720, 1280), "9:16"),
-            (OF_VIDEOS, None, (720, 720), "1:1"),
+            (IMAGE_RATIOS, Some("16:9"), (1280, 720), "16:9"),
+            (IMAGE_RATIOS, Some("21:9"), (2016, 864), "20:9"),
+            (IMAGE_RATIOS, Some("9:21"), (864, 2016), "9:20"),
+            (IMAGE_RATIOS, Some("auto"), (1024, 1024), "1:1"),
+            (IMAGE_RATIOS, None, (864, 1152), "3:4"),
+            (VIDEO_RATIOS, Some("21:9"), (1680, 720), "16:9"),
+            (VIDEO_RATIOS, None, (720, 1280), "9:16"),
+            (VIDEO_RATIOS, None, (720, 720), "1:1"),
         ] {
             let size = PixelSize::new(width, height);
             assert_eq!(ratio(ratios, named, size), expected, "{named:?} {size}");

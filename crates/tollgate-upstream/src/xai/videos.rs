@@ -169,7 +169,7 @@ fn fields(
     put("duration", job.seconds.into());
     // Without a ratio, the video has the ratio of its start image.
     if named.is_some() || role != Role::First {
-        let ratio = models::ratio(models::OF_VIDEOS, named, size);
+        let ratio = models::ratio(models::VIDEO_RATIOS, named, size);
         changes.ratio(named, Some(size), ratio);
         put("aspect_ratio", ratio.into());
     }

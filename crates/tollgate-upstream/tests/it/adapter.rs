@@ -215,7 +215,7 @@ impl Delivered {
             Self::File(bytes) => bytes.to_vec(),
             Self::Link(link) => {
                 let mut file = Vec::new();
-                let limits = FetchLimits::of_bytes(1 << 20);
+                let limits = FetchLimits::with_max_bytes(1 << 20);
                 let client = Client::new(ClientOptions {
                     allow_private: vec!["127.0.0.0/8".parse().unwrap()],
                     ..ClientOptions::default()

@@ -161,8 +161,8 @@ fn a_compatible_server_may_support_fewer_formats() {
             base_url: base.map(str::to_owned),
             ..Channel::new("main", "openai")
         });
-        let traits = provider.model("gpt-4o").traits;
-        assert_eq!(traits.rejects_unknown_fields, expected, "{base:?}");
+        let capabilities = provider.model("gpt-4o").capabilities;
+        assert_eq!(capabilities.rejects_unknown_fields, expected, "{base:?}");
     }
 }
 

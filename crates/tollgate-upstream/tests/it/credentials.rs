@@ -95,6 +95,30 @@ async fn klings_tokens_use_the_providers_clock() {
 }
 
 #[tokio::test]
+async fn requests_that_kling_rejects_at_the_same_time_are_all_sent_again() {
+    let server = FixtureServer::start(|request| {
+        let now = SystemTime::now() + Duration::from_secs(7200);
+        let seconds = now.duration_since(UNIX_EPOCH).unwrap().as_secs();
+        if kling_claims(request)["exp"].as_u64().unwrap() > seconds {
+            return speech_reply("https://cdn.example/a.mp3");
+        }
+        let rejected = json!({ "code": 1004, "message": "expired", "request_id": "r" });
+        let date = httpdate::fmt_http_date(now);
+        with_header(reply_json(401, &rejected), "date", &date)
+    })
+    .await;
+    let mut channel = channel("kling", server.url(""), "native-v3");
+    channel.api_keys = vec![Secret::new("access-key-1:secret-key-1")];
+    let adapter = Adapter::open(channel);
+    let job = speech("Hello.");
+    let starts = (0..4).map(|_| adapter.start(&job));
+    for started in futures_util::future::join_all(starts).await {
+        started.unwrap();
+    }
+    assert_eq!(server.received().len(), 8);
+}
+
+#[tokio::test]
 async fn klings_fake_checks_the_signature() {
     let options = tollgate_fakes::Options {
         keys: vec!["access-1:secret-1".to_owned()],
@@ -121,14 +145,15 @@ fn mp3_frame(fill: u8) -> Vec<u8> {
     frame
 }
 
-/// The file that Kling's adapter delivers for a text of three parts with these files.
+/// The file that Kling's adapter delivers for a text of three parts with these files. An empty file cannot be fetched.
 async fn long_speech(
     files: [Vec<u8>; 3],
 ) -> (Result<Started, UpstreamErrorKind>, Vec<String>, Vec<u8>) {
     let server = FixtureServer::start(move |request| {
         if let Some(number) = request.line.strip_prefix("GET /files/") {
             let file: usize = number.parse().unwrap();
-            return reply(200, "audio/mpeg", files[file].clone());
+            let status = if files[file].is_empty() { 503 } else { 200 };
+            return reply(status, "audio/mpeg", files[file].clone());
         }
         let body = request.json();
         let starts = |word: &&str| body["text"].as_str().unwrap().starts_with(word);
@@ -169,6 +194,13 @@ async fn klings_parts_of_a_long_text_become_one_file_if_they_are_mp3() {
     let wav = || b"RIFF....WAVE".to_vec();
     let (started, _, _) = long_speech([wav(), wav(), wav()]).await;
     assert_eq!(started.unwrap_err(), Failed);
+}
+
+#[tokio::test]
+async fn klings_parts_are_not_generated_again_if_one_cannot_be_fetched() {
+    let files = [mp3_frame(1), Vec::new(), mp3_frame(3)];
+    let (started, sent, _) = long_speech(files).await;
+    assert_eq!((started.unwrap_err(), sent.len()), (OutcomeUnknown, 3));
 }
 
 /// A service account's key file whose tokens come from `uri`.
@@ -307,6 +339,21 @@ async fn errors_of_the_token_service_are_classified() {
         let job = google_job(TaskKind::Image, "imagen-4");
         let error = adapter.start(&job).await.unwrap_err();
         assert_eq!(error.kind, expected, "{status} {text}");
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_for_a_token_share_the_error_of_its_fetch() {
+    let nowhere = "http://127.0.0.1:1".to_owned();
+    let handler = || reply(500, "application/json", "oops");
+    let (service, _, adapter) = service_account(nowhere, "imagen-4.0-partner", handler).await;
+    let job = google_job(TaskKind::Image, "imagen-4");
+    for fetches in [1, 2] {
+        let starts = (0..3).map(|_| adapter.start(&job));
+        for started in futures_util::future::join_all(starts).await {
+            assert_eq!(started.unwrap_err().kind, Unavailable);
+        }
+        assert_eq!(service.received().len(), fetches);
     }
 }
 

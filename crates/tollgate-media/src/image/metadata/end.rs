@@ -1,6 +1,6 @@
 //! Checks that an image file has its end, which is missing after an interrupted transfer.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use super::error::ImageMetadataError;
 use crate::image::format::ImageFormat;
@@ -9,10 +9,11 @@ use crate::image::format::ImageFormat;
 const PIECE: usize = 64 * 1024;
 /// The maximum number of chunks of a PNG that are followed: longer chains of tiny chunks are not worth the time.
 const MAX_PNG_CHUNKS: usize = 100_000;
-/// The number of bytes at the end of a GIF that are searched for its trailer: some programs append a few bytes of their own.
+/// The number of bytes at the end of a GIF that are searched for its trailer before its blocks are followed.
 const GIF_TAIL: u64 = 4_096;
 
-/// Checks that the file of `byte_len` bytes, which begins at the start of `reader`, has its end. Bytes after the end are ignored. Nothing is decoded.
+/// Checks that the file of `byte_len` bytes, which begins at the start of `reader`, has its end. Bytes after the end are ignored, as decoders
+/// ignore them. Nothing is decoded.
 ///
 /// # Errors
 /// If reading fails, or the file is cut off.
@@ -94,13 +95,65 @@ fn has_jpeg_end(reader: &mut (impl Read + Seek), byte_len: u64) -> io::Result<bo
     }
 }
 
-/// Whether the last byte of a GIF, apart from zeros behind it, is its trailer.
+/// Whether a GIF has its trailer: as its last byte, apart from zeros behind it, or after its last block. True if its last [`GIF_TAIL`] bytes are
+/// zeros.
 fn has_gif_end(reader: &mut (impl Read + Seek), byte_len: u64) -> io::Result<bool> {
     reader.seek(SeekFrom::Start(byte_len.saturating_sub(GIF_TAIL)))?;
     let mut tail = Vec::new();
     reader.take(GIF_TAIL).read_to_end(&mut tail)?;
     let last = tail.iter().rfind(|byte| **byte != 0);
-    Ok(last.is_none_or(|byte| *byte == 0x3b))
+    if last.is_none_or(|byte| *byte == 0x3b) {
+        return Ok(true);
+    }
+    reader.seek(SeekFrom::Start(0))?;
+    match follow_gif_blocks(&mut BufReader::with_capacity(PIECE, reader)) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        found => found,
+    }
+}
+
+/// Whether the blocks of a GIF lead to its trailer. <https://www.w3.org/Graphics/GIF/spec-gif89a.txt>
+fn follow_gif_blocks(file: &mut BufReader<impl Read + Seek>) -> io::Result<bool> {
+    let mut screen = [0; 13];
+    file.read_exact(&mut screen)?;
+    file.seek_relative(color_table_len(screen[10]))?;
+    loop {
+        match read_byte(file)? {
+            // An extension; its label follows.
+            0x21 => {
+                read_byte(file)?;
+            }
+            // An image: descriptor, color table, size of the first code.
+            0x2c => {
+                let mut descriptor = [0; 9];
+                file.read_exact(&mut descriptor)?;
+                file.seek_relative(color_table_len(descriptor[8]))?;
+                read_byte(file)?;
+            }
+            other => return Ok(other == 0x3b),
+        }
+        loop {
+            match read_byte(file)? {
+                0 => break,
+                length => file.seek_relative(length.into())?,
+            }
+        }
+    }
+}
+
+/// The length of the color table that `flags` announce, in bytes.
+fn color_table_len(flags: u8) -> i64 {
+    if flags & 0x80 == 0 {
+        0
+    } else {
+        6 << (flags & 7)
+    }
+}
+
+fn read_byte(file: &mut impl Read) -> io::Result<u8> {
+    let mut byte = [0];
+    file.read_exact(&mut byte)?;
+    Ok(byte[0])
 }
 
 #[cfg(test)]
@@ -131,6 +184,8 @@ mod tests {
             assert!(read(&file).is_ok(), "{format:?}");
             let with_more = [&file[..], &[0; 5_000]].concat();
             assert!(read(&with_more).is_ok(), "{format:?}");
+            let with_text = [&file[..], b"\n<html>"].concat();
+            assert!(read(&with_text).is_ok(), "{format:?}");
             for cut in [file.len() / 3, 20] {
                 let error = read(&file[..file.len() - cut]).unwrap_err();
                 assert_eq!(error, "the file is cut off", "{format:?}");

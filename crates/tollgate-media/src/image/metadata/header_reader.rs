@@ -4,7 +4,7 @@ use std::io::{BufRead, ErrorKind, Seek};
 
 use super::error::ImageMetadataError;
 
-/// The most chunks, segments or blocks read before the image data.
+/// The maximum number of chunks, segments and blocks that are read before the image data.
 const MAX_STEPS: u32 = 65_536;
 
 /// Reads and skips bytes from the start of a file.

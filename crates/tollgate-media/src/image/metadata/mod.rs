@@ -1,7 +1,7 @@
 //! Reads format, size and alpha channel from the header of a JPEG, PNG, WebP, GIF or BMP file.
 //!
-//! No pixel is decoded, nothing is allocated, and the number of steps is limited, so a hostile file costs no more than a valid one. The decoders of
-//! the `image` crate keep complete files or metadata chunks in memory before they have read the size.
+//! No pixel is decoded, at most 64 KiB are allocated, and the number of steps is limited, so a hostile file costs no more than a valid one. The
+//! decoders of the `image` crate keep complete files or metadata chunks in memory before they have read the size.
 
 mod bmp;
 mod end;

@@ -27,7 +27,7 @@ pub enum Sizes {
 }
 
 impl Sizes {
-    /// The size of a request, and its `size` as requested or by default.
+    /// The size of a request, and its `size` as in [`PriceFactors`](crate::PriceFactors).
     ///
     /// # Errors
     /// 400 if `size` is not one of the family's or contradicts `resolution`.

@@ -90,6 +90,7 @@ impl RatioTable {
         json!({ "type": "string", "enum": values })
     }
 
+    /// The size of a request, and its `size` for the price: the requested or default one, or the ratio that replaces it or is equivalent to it.
     pub(super) fn resolve(&self, draft: &mut Draft<'_>) -> Result<(Size, String), ApiError> {
         let tier = draft
             .text("resolution")
@@ -115,7 +116,7 @@ impl RatioTable {
         } else if let Some(fallback) = self.fallback.filter(|_| parse_ratio(&requested).is_some()) {
             let why = format!("this ratio is not supported; {fallback} is used instead");
             draft.adjust("size", fallback, why);
-            self.size_at(self.row(fallback), level)
+            return Ok((self.size_at(self.row(fallback), level), fallback.to_owned()));
         } else {
             return Err(invalid_value(
                 "size",
@@ -123,8 +124,15 @@ impl RatioTable {
                 &requested.into(),
             ));
         };
-        let normalized = PixelSize::parse(&requested).map(|pixels| pixels.to_string());
-        Ok((size, normalized.unwrap_or(requested)))
+        let Some(pixels) = PixelSize::parse(&requested) else {
+            return Ok((size, requested));
+        };
+        // A pixel size that is equivalent to a ratio has the price of the ratio.
+        let equivalent = match self.pixels {
+            PixelSizes::AsRatio => size.ratio.clone(),
+            PixelSizes::Rejected | PixelSizes::InTable => None,
+        };
+        Ok((size, equivalent.unwrap_or_else(|| pixels.to_string())))
     }
 
     /// Fills in `size` for a reference image of `reference` pixels: the row whose ratio is nearest on a logarithmic scale.

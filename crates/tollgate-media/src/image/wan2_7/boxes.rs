@@ -10,7 +10,7 @@ use crate::image::metadata::ImageMetadata;
 use crate::text::invalid_value;
 
 const FIELD: &str = "bbox_list";
-/// The most boxes per image.
+/// The maximum number of boxes per image.
 const MAX_BOXES: usize = 2;
 
 /// `[[[x1, y1, x2, y2], …], …]`.

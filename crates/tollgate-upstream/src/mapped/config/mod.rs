@@ -78,6 +78,7 @@ impl Mapping {
 
 /// The provider's id of a model, and its preset. Without a configured upstream id, the id is the model's name.
 fn find_preset<'p>(model: &ChannelModel, presets: &'p [Preset]) -> (String, Option<&'p Preset>) {
+    // Without the version of `owner/model:version`.
     let bare = model.upstream.split(':').next().unwrap_or_default();
     if let Some(preset) = presets.iter().find(|preset| preset.id == bare) {
         return (model.upstream.clone(), Some(preset));
@@ -170,7 +171,7 @@ fn unknown_field(path: &str) -> String {
     )
 }
 
-/// Parses `implied`, the job fields that need no rule.
+/// Parses `implied`: job fields that another rule covers or that the model obeys anyway, so that they are not reported as unsupported.
 fn parse_implied(value: &Value, path: &str) -> Result<Vec<String>, String> {
     let names = value.as_array().and_then(|names| {
         let names = names.iter().map(|name| name.as_str().map(str::to_owned));
