@@ -12,7 +12,7 @@ pub fn point(name: &'static str) {
     let _ = name;
 }
 
-/// Every crash point, in the order in which a task reaches them. A test crashes at each of them.
+/// Every crash point: of the writer, of a task in the order in which it reaches them, of webhooks and of stored files. A test crashes at each.
 pub const POINTS: &[&str] = &[
     "writer.before_batch",
     "writer.before_commit",

@@ -1,4 +1,4 @@
-//! [`Amount`]: money as an integer number of billionths of a currency unit; a float only in JSON.
+//! [`Amount`]: money as an integer number of billionths of a currency unit; a float only in JSON. `+` and `-` panic if the result is out of range.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Neg, Sub, SubAssign};
@@ -22,7 +22,7 @@ pub struct AmountError;
 
 impl fmt::Display for AmountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an amount is a decimal number such as 12.5, with at most nine decimals and below one billion")
+        f.write_str("an amount is a decimal number such as 12.5, with at most nine decimals and at most one billion")
     }
 }
 
@@ -52,7 +52,7 @@ impl Amount {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// `units` × this price ÷ `per`, rounded half up once. `None` if the result exceeds [`MAX`].
+    /// `units` × this price ÷ `per`, rounded half up once; a `per` of 0 counts as 1. `None` if the result exceeds ±[`MAX`].
     ///
     /// See docs/pricing.md.
     ///

@@ -1,16 +1,16 @@
-//! [`Secret`]: a string that is never printed, for provider keys, the admin key and database passwords.
+//! [`Secret`]: a string that is never written to output, for provider keys, the admin key and database passwords.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 use subtle::ConstantTimeEq;
 
-/// A secret string. `Debug` and `Display` print `***`; only [`Secret::expose`] returns the string.
+/// A secret string. `Debug` and `Display` write `***`; only [`Secret::expose`] returns the string.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps a string that must not be printed.
+    /// Wraps a string that must not be written to output.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }

@@ -71,7 +71,7 @@ impl Store {
         for row in &mut rows {
             let (at, change) = read_change(row)?;
             if at != reached + 1 {
-                // Some changes were purged, or made by a node of a version before this feed.
+                // Some changes were purged, or are of a node of a version before this feed.
                 let changes = None;
                 return Ok(AccessChanges {
                     version: newest,

@@ -223,7 +223,8 @@ impl Store {
         self.write(job).await
     }
 
-    /// The last attempt at a task that a provider accepted into its queue, open or ended: the job to cancel there when the task has ended here.
+    /// The last attempt at a task that a provider has, or may have, accepted into its queue, open or ended: the job to cancel there when the task has
+    /// ended here. `None` if there was no such attempt.
     pub async fn last_queued_attempt(
         &self,
         task_id: &str,

@@ -84,7 +84,7 @@ pub struct Key {
     pub user: String,
     /// The most that it may spend in total; `None` means no limit but its user's.
     pub quota: Option<Amount>,
-    /// Held for unfinished tasks and chats.
+    /// Held for unfinished tasks, and for chats whose hold is in the database; grants of nodes are not included (docs/money.md).
     pub held: Amount,
     /// Settled charges.
     pub used: Amount,
@@ -118,8 +118,8 @@ impl Key {
         self.quota.is_some() || !self.user_unlimited || self.has_budget
     }
 
-    /// Inserts a ledger entry with the key's quota from its version on, or without one if it has none.
-    pub(crate) fn enter_quota(
+    /// Inserts a ledger entry that states the key's quota, or that it has none, as of the key's current version.
+    pub(crate) fn insert_quota_entry(
         &self,
         batch: &mut Batch<'_, '_>,
         now: Millis,
@@ -145,7 +145,8 @@ impl Store {
         self.first(&KEY_BY_ID, args![id], read_key).await
     }
 
-    /// The key with that hash ([`tollgate_core::id::key_hash`]), or with that hash before its last rotation.
+    /// The key with that hash ([`tollgate_core::id::key_hash`]), or with that hash before its last rotation, even after
+    /// `previous_valid_until`: if [`Key::hash`] is another, the caller must check that time.
     pub async fn key_by_hash(&self, hash: &str) -> Result<Option<Key>, StoreError> {
         match self.first(&KEY_BY_HASH, args![hash], read_key).await? {
             Some(key) => Ok(Some(key)),

@@ -45,7 +45,7 @@ pub use admin::{
     Event, EventFilter, KeyFilter, KeyPatch, NewAdmin, NewAdminKey, NewAdminToken, NewAlert,
     NewBudget, NewCredit, NewPortalSession, NewRefund, NewSession, NewUser, OidcIdentity,
     OidcRefresh, OidcUsers, PageStart, PauseWrite, PortalSession, Session, ShowRow, SignIn,
-    SignInAttempt, SignInFailures, StoredConfiguration, TaskDetails, TaskFilter, TaskItem,
+    SignInAttempt, SignInAttemptOutcome, StoredConfiguration, TaskDetails, TaskFilter, TaskItem,
     TrailVerification, UserFilter, UserPatch, amount_json, time_json,
 };
 pub use alerts::deliveries::{AlertAttempt, AlertDelivery, DueAlert};
@@ -53,7 +53,7 @@ pub use alerts::{Alert, AlertKind};
 pub use attempts::{AttemptEnd, NewAttempt, ProviderJob, QueuedAttempt, StartOutcome, TaskRetry};
 pub use audit::{AuditViolation, Auditor};
 pub use backup::{back_up_sqlite, restore_sqlite};
-pub use chats::books::ChatBooks;
+pub use chats::charge_sums::ChatChargeSums;
 pub use chats::hold::ChatHold;
 pub use chats::parts::{ChatPart, ChatParts};
 pub use chats::prices::{TokenCounts, TokenPrices};

@@ -50,15 +50,15 @@ pub struct StoreTotals {
     pub submitted: i64,
     /// Tasks in progress.
     pub in_progress: i64,
-    /// When the oldest waiting task became due.
+    /// When the oldest waiting task became due. `None` if none waits for its first lease.
     pub oldest_due_at: Option<Millis>,
     /// Webhooks that are still to be delivered.
     pub pending_webhooks: i64,
     /// The balances of all users, saturating.
     pub balance: Amount,
-    /// The held amounts of all users, saturating.
+    /// The held amounts of all users, without the grants of nodes; saturating.
     pub held: Amount,
-    /// The settled charges of all users, saturating.
+    /// The settled charges of all users less refunds, saturating.
     pub used: Amount,
     /// The debts of limited users with a negative balance, saturating.
     pub debt: Amount,

@@ -80,6 +80,7 @@ struct CountUpload {
 impl Write for CountUpload {
     type Out = Result<(), UploadRejection>;
 
+    /// If the reply to a commit is lost, the upload may be counted twice, until it expires.
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<Self::Out, DbError> {
         let UploadLimits { of_user, of_all } = self.limits;
         let user = self.upload.user_id.as_str();

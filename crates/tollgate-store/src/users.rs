@@ -29,11 +29,11 @@ pub struct User {
     pub name: String,
     /// Whether the balance is no limit and may become negative.
     pub unlimited: bool,
-    /// Credits less settled charges.
+    /// Credits and refunds less settled charges.
     pub balance: Amount,
-    /// Held for unfinished tasks and chats.
+    /// Held for unfinished tasks, and for chats whose hold is in the database; grants of nodes are not included (docs/money.md).
     pub held: Amount,
-    /// Settled charges.
+    /// Settled charges less refunds.
     pub used: Amount,
     /// Limits of all its keys together.
     pub rates: RateLimits,

@@ -111,7 +111,7 @@ pub struct DeliveryResult {
     pub took_ms: i64,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// Why it failed.
+    /// Why there was no response. `None` if there was one.
     pub error: Option<String>,
     /// What happens next.
     pub next: NextDelivery,
@@ -124,7 +124,7 @@ pub enum NextDelivery {
     Delivered,
     /// Another attempt, at that time.
     RetryAt(Millis),
-    /// Nothing: no more attempts are made.
+    /// Nothing: it is not retried.
     GivenUp,
 }
 
@@ -133,9 +133,9 @@ pub enum NextDelivery {
 pub enum WebhookState {
     /// Still to be delivered.
     Waiting,
-    /// Delivered. Final.
+    /// Delivered. Only [`Store::admin_resend_webhook`] changes this.
     Delivered,
-    /// No more attempts are made.
+    /// Not delivered, and not retried; but a late attempt or [`Store::admin_resend_webhook`] may change this.
     GivenUp,
 }
 
@@ -182,7 +182,7 @@ pub struct DeliveryAttempt {
     pub took_ms: i64,
     /// The HTTP status, if there was a response.
     pub status: Option<u16>,
-    /// Why it failed.
+    /// Why there was no response. `None` if there was one.
     pub error: Option<String>,
 }
 

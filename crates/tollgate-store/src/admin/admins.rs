@@ -42,11 +42,12 @@ const DELETE_ADMIN: Sql = Sql::both("DELETE FROM admins WHERE id = $1");
 pub(super) const DELETE_LINKS: Sql = Sql::both("DELETE FROM admin_links WHERE admin_id = $1");
 const INSERT_LINK: Sql =
     Sql::both("INSERT INTO admin_links (hash, admin_id, expires_at) VALUES ($1, $2, $3)");
-const LINK: Sql = Sql::both("SELECT admin_id FROM admin_links WHERE hash = $1 AND expires_at > $2");
+pub(super) const LINK: Sql =
+    Sql::both("SELECT admin_id FROM admin_links WHERE hash = $1 AND expires_at > $2");
 
 /// How long a sign-in link is valid.
 const LINK_TTL: Millis = HOUR;
-/// How long the link that a start prints is valid.
+/// How long the link for a first sign-in is valid.
 const FIRST_LINK_TTL: Millis = DAY;
 
 /// An admin.
@@ -62,7 +63,7 @@ pub struct Admin {
     pub disabled: bool,
     /// When it was created.
     pub created_at: Millis,
-    /// When it signed in last.
+    /// When it signed in last. `None` if never.
     pub last_sign_in_at: Option<Millis>,
     /// Goes up with every change.
     pub version: i64,
@@ -142,7 +143,7 @@ impl Store {
         self.admin_write(request, edit).await
     }
 
-    /// Deletes an admin that has the version `if_match`, with its sessions.
+    /// Deletes an admin that has the version `if_match`, with its sessions and links.
     pub async fn delete_admin(
         &self,
         request: &AdminRequest,

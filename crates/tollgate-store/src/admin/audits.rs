@@ -21,7 +21,7 @@ use crate::writer::batch::Batch;
 
 /// Violations of one audit that are stored: if there are more, they have a common cause.
 const MAX_VIOLATIONS: usize = 1000;
-/// If an audit has taken longer than this, it was cut off by the end of its process.
+/// An audit that has not ended after this time is shown as failed: its process is assumed to have ended.
 const LONGEST: Millis = 6 * HOUR;
 /// How often the progress of an audit is written.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
 
 use super::json::{amount_json, time_json};
+use super::keys::find_key;
 use super::pages::{PageStart, page_args};
 use super::request::AdminRequest;
+use super::users::find_user;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult};
 use super::write::{Applied, Change};
 use crate::access_changes::{record_key_change, record_user_change};
@@ -58,6 +60,8 @@ const COUNT_FOR_USER: Sql =
     Sql::both("UPDATE users SET budgets = budgets + CAST($1 AS BIGINT) WHERE id = $2");
 const COUNT_FOR_KEY: Sql =
     Sql::both("UPDATE keys SET budgets = budgets + CAST($1 AS BIGINT) WHERE id = $2");
+pub(super) const HARD_BUDGET: Sql =
+    Sql::both("SELECT id FROM budgets WHERE owner_id = $1 AND hard = 1 LIMIT 1");
 const BUDGETS_OF_USER: Sql = Sql::both("SELECT budgets FROM users WHERE id = $1");
 const BUDGETS_OF_KEY: Sql = Sql::both("SELECT budgets FROM keys WHERE id = $1");
 const COST_OF_USER: Sql = Sql::both(
@@ -90,7 +94,7 @@ pub struct Budget {
     pub spent: Amount,
     /// When the period of `spent` began. It may have ended since.
     pub period_start: Millis,
-    /// The amount that its user or key holds for unfinished tasks and chats.
+    /// The amount that its user or key holds for unfinished tasks and chats, without grants.
     pub held: Amount,
     /// When it was created.
     pub created_at: Millis,
@@ -233,6 +237,13 @@ impl Store {
         self.first(&BUDGET_BY_ID, args![id], Budget::read).await
     }
 
+    /// Whether a user or key (`owner_id`) has a hard budget of its own.
+    pub async fn has_hard_budget(&self, owner_id: &str) -> Result<bool, StoreError> {
+        let args = args![owner_id];
+        let id = self.first(&HARD_BUDGET, args, |row| row.text(0)).await?;
+        Ok(id.is_some())
+    }
+
     /// Budgets, newest first.
     pub async fn list_budgets(
         &self,
@@ -310,14 +321,13 @@ impl AdminChange for CreateBudget {
         } = &self.new;
         let (field, held, of_owner, count) = match owner {
             BudgetOwner::User => {
-                let held = batch
-                    .balances
-                    .sums_of_user(owner_id)
-                    .map(|[_, held, _]| held);
+                let user = find_user(batch, owner_id).await?;
+                let held = user.map(|user| user.held);
                 ("user_id", held, &BUDGETS_OF_USER, &COUNT_FOR_USER)
             }
             BudgetOwner::Key => {
-                let held = batch.balances.sums_of_key(owner_id).map(|[held, _]| held);
+                let key = find_key(batch, owner_id).await?;
+                let held = key.map(|key| key.held);
                 ("key_id", held, &BUDGETS_OF_KEY, &COUNT_FOR_KEY)
             }
         };

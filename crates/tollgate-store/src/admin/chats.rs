@@ -149,7 +149,8 @@ impl Store {
         let Some(until) = self.replica_complete_until(CHAT_WRITE_TIME) else {
             return list(Source::Primary, (filter.from, filter.to), limit).await;
         };
-        // Chats of that age have ended, or are released as lost, so their ids are final.
+        // Chats of that age have ended or were released as lost. Before that an id may still change: a chat that is not held on disk gets the time of
+        // its end in its id.
         let until = until.clamp(filter.from, filter.to.max(filter.from));
         let mut items = list(Source::Primary, (until, filter.to), limit).await?;
         let left = limit - items.len().min(limit);

@@ -52,7 +52,7 @@ const LOCK_TRAIL: Sql = Sql::per_database(
 const RAISE_VERSION: Sql =
     Sql::both("UPDATE meta SET value = value + 1 WHERE name = 'config_version'");
 
-/// How long the row of a deleted channel is kept at least: a node may have begun a job on it just before it read the deletion.
+/// The minimum time that the row of a deleted channel is kept: a node may have started a job on it just before it read the deletion.
 const KEEP_DELETED: Millis = clock::HOUR;
 /// The kind of the rows that pause a channel.
 const PAUSE: &str = "pause";

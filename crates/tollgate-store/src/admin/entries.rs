@@ -282,8 +282,8 @@ impl Store {
         Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
     }
 
-    /// Entries of one user, newest first, after `after`, and the balance after the last entry before `filter.to`. The filter's
-    /// users are ignored.
+    /// Entries of one user, newest first, after `after`, and the balance after the last entry before `filter.to`: valid only if `after` is `None`,
+    /// and 0 if there are no entries. The filter's users are ignored.
     pub async fn list_user_entries(
         &self,
         user_id: &str,

@@ -24,6 +24,8 @@ const UPDATE_KEY: Sql = Sql::both(
                      expires_at = $8, revoked_at = $9, hash = $10, hint = $11, trace_content = $12, version = version + 1
      WHERE id = $13 AND version = $14",
 );
+const END_OTHER_SESSIONS: Sql =
+    Sql::both("DELETE FROM portal_sessions WHERE key_id = $1 AND id <> $2");
 const SET_PREVIOUS_HASH: Sql =
     Sql::both("UPDATE keys SET previous_hash = $1, previous_valid_until = $2 WHERE id = $3");
 macro_rules! list_keys {
@@ -56,7 +58,7 @@ pub struct NewAdminKey {
 pub struct KeyPatch {
     /// A label for people.
     pub name: Option<String>,
-    /// The most that it may spend in total, never less than what it has used and holds.
+    /// The most that it may spend in total, never less than what it has used, holds and has reserved.
     pub quota: Option<Option<Amount>>,
     /// POST requests in a sliding minute.
     pub rpm: Option<Option<u32>>,
@@ -154,7 +156,8 @@ impl Store {
         self.admin_edit_key(request, key_id, KeyEdit::Revoke).await
     }
 
-    /// Gives a key another secret, which has this hash and hint. The old one is valid until `previous_valid_until`.
+    /// Gives a key another secret, which has this hash and hint. The old one is valid until `previous_valid_until`. Ends the key's sessions of the
+    /// portal except `kept_session`, the one that rotates it.
     pub async fn admin_rotate_key(
         &self,
         request: &AdminRequest,
@@ -162,11 +165,13 @@ impl Store {
         hash: String,
         hint: String,
         previous_valid_until: Millis,
+        kept_session: Option<&str>,
     ) -> AdminResult {
         let edit = KeyEdit::Rotate {
             hash,
             hint,
             previous_valid_until,
+            kept_session: kept_session.map(str::to_owned),
         };
         self.admin_edit_key(request, key_id, edit).await
     }
@@ -268,6 +273,7 @@ enum KeyEdit {
         hash: String,
         hint: String,
         previous_valid_until: Millis,
+        kept_session: Option<String>,
     },
 }
 
@@ -311,21 +317,12 @@ impl KeyEdit {
                 hash,
                 hint,
                 previous_valid_until,
+                ..
             } => {
                 hash.clone_into(&mut edited.hash);
                 hint.clone_into(&mut edited.hint);
                 edited.previous_valid_until = Some(*previous_valid_until);
             }
-        }
-        let spent = key.used + key.held;
-        if edited.quota != key.quota && edited.quota.is_some_and(|quota| quota < spent) {
-            return Err(AdminRejection::conflict(
-                "insufficient_balance",
-                Some("quota"),
-                format!(
-                    "the key has used and holds {spent}: the quota must be at least that; revoke the key to stop it"
-                ),
-            ));
         }
         Ok(edited)
     }
@@ -361,10 +358,26 @@ impl AdminChange for EditKey {
         if edited == key {
             return Ok(Applied::Unchanged(key.reply(200)));
         }
+        if edited.quota != key.quota
+            && let Err(spent) = batch.balances.set_quota(&key.id, edited.quota)?
+        {
+            return Ok(AdminRejection::conflict(
+                "insufficient_balance",
+                Some("quota"),
+                format!(
+                    "the key has used and holds {spent}: the quota must be at least that; revoke the key to stop it"
+                ),
+            )
+            .into());
+        }
         edited.version += 1;
         update_key(batch, &key, &edited)?;
+        if let KeyEdit::Rotate { kept_session, .. } = &self.edit {
+            let kept = kept_session.as_deref().unwrap_or_default();
+            batch.queue(&END_OTHER_SESSIONS, args![&key.id, kept])?;
+        }
         if edited.quota != key.quota {
-            edited.enter_quota(batch, request.now)?;
+            edited.insert_quota_entry(batch, request.now)?;
         }
         record_key_change(batch, &key.id)?;
         Ok(Applied::Changed(Change {

@@ -43,7 +43,7 @@ pub use pages::PageStart;
 pub use portal::{NewPortalSession, PortalSession};
 pub use refunds::{ChargeRecord, NewRefund};
 pub use request::{AdminIdempotency, AdminRequest};
-pub use sessions::{NewSession, Session, SignIn, SignInAttempt, SignInFailures};
+pub use sessions::{NewSession, Session, SignIn, SignInAttempt, SignInAttemptOutcome};
 pub use tasks::{AttemptRecord, TaskDetails, TaskFilter, TaskItem};
 pub use tokens::{AdminToken, NewAdminToken};
 pub use users::{NewUser, UserFilter, UserPatch};

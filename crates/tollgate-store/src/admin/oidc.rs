@@ -3,11 +3,12 @@
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tollgate_core::{Millis, id};
+use tollgate_core::{Amount, Millis, id};
 
 use super::admins::{
     ADMIN_BY_ID, Admin, END_SESSIONS_OF_ADMIN, UPDATE_ADMIN, insert_admin, read_admin,
 };
+use super::budgets::HARD_BUDGET;
 use super::keys::{CreateKey, NewAdminKey, find_key};
 use super::request::AdminRequest;
 use super::sessions::{FRESH, SET_FRESH, SignInAttempt, delete_attempt};
@@ -17,7 +18,7 @@ use super::write::{AdminChange, AdminRejection, AdminResult};
 use super::write::{Applied, Change};
 use crate::db::{DbError, Sql, args};
 use crate::error::StoreError;
-use crate::keys::NewKey;
+use crate::keys::{Key, NewKey};
 use crate::store::Store;
 use crate::users::{USER_BY_NAME, User, read_user};
 use crate::writer::batch::Batch;
@@ -35,6 +36,7 @@ const LINK_USER: Sql = Sql::both(
     "INSERT INTO oidc_identities (issuer, subject, user_id, created_at) VALUES ($1, $2, $3, $4)
      ON CONFLICT (issuer, subject) DO UPDATE SET user_id = excluded.user_id",
 );
+const HELD_AND_USED: Sql = Sql::both("SELECT held + used FROM keys WHERE id = $1");
 const SET_KEY: Sql =
     Sql::both("UPDATE oidc_identities SET key_id = $1 WHERE issuer = $2 AND subject = $3");
 const ADMIN_OF_SESSION: Sql = Sql::both("SELECT admin_id FROM admin_sessions WHERE id = $1");
@@ -133,7 +135,8 @@ impl Store {
         self.admin_write(request, sign_in).await
     }
 
-    /// The key with which the user of an account uses the portal. It is `new` if there is none yet, or if the last one was revoked or has expired.
+    /// The key with which the user of an account uses the portal. It is `new` if there is none yet, or if the last one was revoked or has expired. It
+    /// then has the limits of the last one, and what is left of its quota; [`AdminRejection::Conflict`] if the last one has a hard budget.
     pub async fn oidc_portal_key(
         &self,
         request: &AdminRequest,
@@ -388,6 +391,50 @@ struct EnsureKey {
     create: CreateKey,
 }
 
+fn has_expired(key: &Key, now: Millis) -> bool {
+    key.limits.expires_at.is_some_and(|at| at <= now)
+}
+
+impl EnsureKey {
+    /// The key that replaces `previous`. It has the same limits, except an expiry that is over: otherwise users could remove limits by revoking the key.
+    async fn limit_to_previous(
+        &self,
+        previous: &Key,
+        now: Millis,
+        batch: &mut Batch<'_, '_>,
+    ) -> Result<Result<CreateKey, AdminRejection>, DbError> {
+        // The budget counts the spending of the previous key, so it cannot be moved.
+        let budget = batch.first(&HARD_BUDGET, args![&previous.id]).await?;
+        if let Some(mut budget) = budget {
+            let message = format!(
+                "the user's last key for the portal, {}, was revoked or has expired, and has the hard budget {}: delete the budget or make it soft",
+                previous.id,
+                budget.text(0)?
+            );
+            return Ok(Err(AdminRejection::conflict("disabled", None, message)));
+        }
+        let NewAdminKey { user_id, mut key } = self.create.0.clone();
+        key.limits = previous.limits.clone();
+        if has_expired(previous, now) {
+            key.limits.expires_at = None;
+        }
+        if let Some(quota) = previous.quota {
+            let spent = spent_of_key(batch, &previous.id).await?;
+            key.quota = Some((quota - spent).max(Amount::ZERO));
+        }
+        Ok(Ok(CreateKey(NewAdminKey { user_id, key })))
+    }
+}
+
+/// What a key has used, holds (including grants) and has reserved.
+async fn spent_of_key(batch: &mut Batch<'_, '_>, key_id: &str) -> Result<Amount, DbError> {
+    let row = batch.first(&HELD_AND_USED, args![key_id]).await?;
+    let stored = row.map_or(Ok(Amount::ZERO), |row| row.amount(0))?;
+    // The batch writes its movements of money only at its end.
+    let [held, used] = batch.balances.moved_of_key(key_id);
+    Ok(stored + held + used + batch.balances.reserved_of_key(key_id)?)
+}
+
 #[async_trait(?Send)]
 impl AdminChange for EnsureKey {
     fn accounts(&self) -> AccountIds<'_> {
@@ -403,14 +450,20 @@ impl AdminChange for EnsureKey {
             Some(key_id) => find_key(batch, &key_id).await?,
             None => None,
         };
-        let key = key.filter(|key| {
-            let has_expired = key.limits.expires_at.is_some_and(|at| at <= request.now);
-            key.revoked_at.is_none() && !has_expired && key.user_id == self.create.0.user_id
-        });
-        if let Some(key) = key {
-            return Ok(Applied::Unchanged(key.reply(200)));
-        }
-        let applied = self.create.apply(request, batch).await?;
+        let previous = key.filter(|key| key.user_id == self.create.0.user_id);
+        let applied = match previous {
+            None => self.create.apply(request, batch).await?,
+            Some(key) if key.revoked_at.is_none() && !has_expired(&key, request.now) => {
+                return Ok(Applied::Unchanged(key.reply(200)));
+            }
+            Some(previous) => {
+                let create = self.limit_to_previous(&previous, request.now, batch);
+                match create.await? {
+                    Ok(create) => create.apply(request, batch).await?,
+                    Err(rejection) => return Ok(rejection.into()),
+                }
+            }
+        };
         if let Applied::Changed(change) = &applied {
             let OidcIdentity { issuer, subject } = &self.identity;
             batch.queue_one(&SET_KEY, args![&change.object_id, issuer, subject])?;

@@ -233,7 +233,7 @@ impl CreateOwnKey {
         edited.quota = Some(old - quota);
         edited.version += 1;
         update_key(batch, &parent, &edited)?;
-        edited.enter_quota(batch, request.now)?;
+        edited.insert_quota_entry(batch, request.now)?;
         Ok(Ok(()))
     }
 }

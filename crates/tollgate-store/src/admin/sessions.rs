@@ -6,7 +6,8 @@ use tollgate_core::clock::{DAY, HOUR, MINUTE};
 use tollgate_core::{Millis, id};
 
 use super::admins::{
-    ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, END_SESSIONS_OF_ADMIN, insert_admin, read_admin,
+    ADMIN_BY_ID, ANY_ADMIN, Admin, DELETE_LINKS, END_SESSIONS_OF_ADMIN, LINK, insert_admin,
+    read_admin,
 };
 use super::json::time_json;
 use super::request::AdminRequest;
@@ -46,10 +47,11 @@ const SET_SIGN_IN: Sql = Sql::both("UPDATE admins SET last_sign_in_at = $1 WHERE
 const TAKE_LINK: Sql =
     Sql::both("DELETE FROM admin_links WHERE hash = $1 AND expires_at > $2 RETURNING admin_id");
 const COUNT_FAILURES: Sql = Sql::both(
-    "SELECT COUNT(*), COALESCE(MIN(at), 0) FROM admin_sign_in_failures WHERE subject = $1 AND at > $2",
+    "SELECT COUNT(*), COALESCE(MIN(at), 0) FROM admin_sign_in_failures WHERE subject = $1 AND at > $2 AND id <> $3",
 );
-const INSERT_FAILURE: Sql =
-    Sql::both("INSERT INTO admin_sign_in_failures (subject, at, id) VALUES ($1, $2, $3)");
+const INSERT_FAILURE: Sql = Sql::both(
+    "INSERT INTO admin_sign_in_failures (subject, at, id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+);
 const DELETE_FAILURE: Sql =
     Sql::both("DELETE FROM admin_sign_in_failures WHERE subject = $1 AND at = $2 AND id = $3");
 
@@ -150,7 +152,7 @@ pub struct SignInAttempt {
 
 /// The result of counting a sign-in attempt.
 #[derive(Debug, Clone)]
-pub enum SignInFailures {
+pub enum SignInAttemptOutcome {
     /// The sign-in may continue.
     Allowed(SignInAttempt),
     /// Too many sign-ins have failed.
@@ -168,7 +170,7 @@ impl Store {
         &self,
         subjects: Vec<(String, i64)>,
         now: Millis,
-    ) -> Result<SignInFailures, StoreError> {
+    ) -> Result<SignInAttemptOutcome, StoreError> {
         let id = id::short_id("");
         let attempt = SignInAttempt {
             id,
@@ -240,25 +242,26 @@ struct CountAttempt(SignInAttempt);
 
 #[async_trait(?Send)]
 impl Write for CountAttempt {
-    type Out = SignInFailures;
+    type Out = SignInAttemptOutcome;
 
-    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<SignInFailures, DbError> {
+    async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<SignInAttemptOutcome, DbError> {
         let attempt = &self.0;
         for (subject, limit) in &attempt.subjects {
-            let args = args![subject, attempt.at - FAILURE_WINDOW];
+            // If the reply to a commit was lost, this write itself has counted the attempt.
+            let args = args![subject, attempt.at - FAILURE_WINDOW, &attempt.id];
             let Some(row) = batch.first(&COUNT_FAILURES, args).await? else {
                 continue;
             };
             if row.int(0)? >= *limit {
                 let left = row.int(1)? + FAILURE_WINDOW - attempt.at;
                 let retry_after_s = u32::try_from(left / 1000 + 1).unwrap_or(1);
-                return Ok(SignInFailures::Throttled { retry_after_s });
+                return Ok(SignInAttemptOutcome::Throttled { retry_after_s });
             }
         }
         for (subject, _) in &attempt.subjects {
             batch.queue(&INSERT_FAILURE, args![subject, attempt.at, &attempt.id])?;
         }
-        Ok(SignInFailures::Allowed(attempt.clone()))
+        Ok(SignInAttemptOutcome::Allowed(attempt.clone()))
     }
 }
 
@@ -306,25 +309,37 @@ impl BeginSession {
                 name,
             } => (hash, password, name),
         };
-        let Some(mut link) = batch.first(&TAKE_LINK, args![hash, request.now]).await? else {
+        let now = request.now;
+        let Some(mut link) = batch.first(&LINK, args![hash, now]).await? else {
             return Ok(Err(AdminRejection::NotFound));
         };
         let admin_id = link.text(0)?;
-        let admin = match (admin_id.as_str(), name) {
-            ("", Some(name)) if batch.first(&ANY_ADMIN, &[]).await?.is_none() => {
-                let now = request.now;
-                batch.queue(&DELETE_LINKS, args![""])?;
-                let first = insert_admin(batch, &self.admin_id, name, FIRST_ROLE, now).await?;
-                first.ok_or(AdminRejection::NotFound)
-            }
-            ("", _) => Err(AdminRejection::NotFound),
-            (id, _) => enabled_admin(batch, id).await?,
+        let existing = match (admin_id.as_str(), name) {
+            ("", Some(_)) if batch.first(&ANY_ADMIN, &[]).await?.is_none() => None,
+            ("", _) => return Ok(Err(AdminRejection::NotFound)),
+            (id, _) => match enabled_admin(batch, id).await? {
+                Ok(admin) => Some(admin),
+                Err(rejection) => return Ok(Err(rejection)),
+            },
         };
-        if let Ok(admin) = &admin {
-            batch.queue(&END_SESSIONS_OF_ADMIN, args![&admin.id])?;
-            batch.queue(&SET_PASSWORD, args![password, &admin.id])?;
+        // On PostgreSQL another node may have used the link meanwhile.
+        if batch.first(&TAKE_LINK, args![hash, now]).await?.is_none() {
+            return Ok(Err(AdminRejection::NotFound));
         }
-        Ok(admin)
+        let admin = match (existing, name) {
+            (Some(admin), _) => Some(admin),
+            (None, Some(name)) => {
+                batch.queue(&DELETE_LINKS, args![""])?;
+                insert_admin(batch, &self.admin_id, name, FIRST_ROLE, now).await?
+            }
+            (None, None) => None,
+        };
+        let Some(admin) = admin else {
+            return Ok(Err(AdminRejection::NotFound));
+        };
+        batch.queue(&END_SESSIONS_OF_ADMIN, args![&admin.id])?;
+        batch.queue(&SET_PASSWORD, args![password, &admin.id])?;
+        Ok(Ok(admin))
     }
 }
 
@@ -458,4 +473,31 @@ fn read_session(row: &mut Row) -> Result<Session, DbError> {
         admin: row.text(6)?,
         role: row.text(7)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::DatabaseLocation;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_attempt_whose_write_is_repeated_is_counted_once() {
+        let folder = std::env::temp_dir().join(format!("tollgate-attempts-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let location = DatabaseLocation::Sqlite(folder.join("a.db"));
+        let store = Store::open(&location).await.unwrap();
+        let attempt = |id: &str| SignInAttempt {
+            id: id.to_owned(),
+            at: DAY,
+            subjects: vec![("name:ann".to_owned(), 1)],
+        };
+        for _ in 0..2 {
+            let counted = store.write(CountAttempt(attempt("one"))).await.unwrap();
+            assert!(matches!(counted, SignInAttemptOutcome::Allowed(_)));
+        }
+        let other = store.write(CountAttempt(attempt("two"))).await.unwrap();
+        assert!(matches!(other, SignInAttemptOutcome::Throttled { .. }));
+        drop(store);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -21,7 +21,7 @@ const AUDIT_WINDOW: Millis = DAY;
 const GIVEN_UP_WINDOW: Millis = HOUR;
 /// How long an open circuit counts after a node has recorded it.
 const CIRCUIT_WINDOW: Millis = 30 * SECOND;
-/// The most subjects of one alert that are checked.
+/// The maximum number of subjects of one alert that are checked, those with the smallest ids; budgets are all checked.
 const MAX_SUBJECTS: i64 = 1000;
 
 const LOW_BALANCE: Sql = Sql::both(

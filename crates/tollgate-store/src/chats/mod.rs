@@ -1,6 +1,6 @@
 //! Chat requests: prices and token counts, their record, holding and settling money, and releasing the holds of nodes that died.
 
-pub(crate) mod books;
+pub(crate) mod charge_sums;
 pub(crate) mod hold;
 pub(crate) mod orphans;
 pub(crate) mod parts;

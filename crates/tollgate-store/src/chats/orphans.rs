@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::writer::batch::Batch;
 use crate::writer::{AccountIds, Write};
 
-/// The longest time of a chat request. An older hold is orphaned, whichever node has it; a dead node is also remembered this long.
+/// The longest time of a chat request. An older hold is orphaned, whichever node has it. The row of a dead node is kept as long.
 const MAX_AGE: Millis = clock::DAY;
 
 /// The condition that open chats `c` (with their nodes `n`) are orphaned: too old, or of another node that is not alive.
@@ -198,7 +198,7 @@ impl Write for Heartbeat {
     }
 }
 
-/// Deletes a node that has not been alive since `dead_since` and has no open chat.
+/// Deletes a node that has not been alive since `dead_since` and has neither an open chat nor a grant.
 struct DeleteNode {
     node: String,
     dead_since: Millis,

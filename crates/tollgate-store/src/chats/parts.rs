@@ -1,4 +1,4 @@
-//! Parts of a chat that are charged separately from the five kinds of tokens: the provider's tools by their calls, cache writes of an hour, audio and
+//! Parts of a chat that are charged separately from the five kinds of tokens: the provider's tools by their calls, cache writes that last an hour, audio and
 //! images.
 
 use serde_json::{Value, json};

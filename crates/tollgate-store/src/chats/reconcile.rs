@@ -54,7 +54,7 @@ pub struct ChannelUsage {
     pub output: i64,
     /// The number of tokens, among these, that the gateway estimated.
     pub estimated_tokens: i64,
-    /// Tokens that the provider reported beyond the bounds; they are not included in the others.
+    /// Tokens that the provider reported beyond what the requests can have used; they are not charged and not included in the others.
     pub clamped_tokens: i64,
     /// The amount that was charged.
     pub charged: Amount,

@@ -16,9 +16,9 @@ pub struct NewChat {
     pub user_id: String,
     /// The key of the request.
     pub key_id: String,
-    /// The model as the client named it.
+    /// The name that channels use for the model; the client may have sent an alias.
     pub model: String,
-    /// The client's format: `chat_completions`, `messages`, …
+    /// The client's format: `chat-completions`, `messages`, …
     pub format: &'static str,
     /// Whether the client requested a stream.
     pub streamed: bool,
@@ -53,9 +53,9 @@ pub struct ChatEnd {
     pub estimated: bool,
     /// Tokens that the provider reported beyond what the request can have used. They are not charged.
     pub clamped: u64,
-    /// The channel that responded. `None` if none did.
+    /// The channel of the attempt that is charged, or that the request ended with. `None` if every attempt failed or none was started.
     pub channel: Option<String>,
-    /// The provider's id of the model.
+    /// The provider's id of the model. `None` if there is no channel.
     pub upstream_model: Option<String>,
     /// A JSON array of `{channel, outcome, status, error, ms}`; `[]` if the first attempt succeeded.
     pub attempts: String,

@@ -166,8 +166,8 @@ impl Store {
         };
         let mut settled = self.write(settle(is_stored, hold)).await;
         if matches!(settled, Err(StoreError::Broken(_))) && !is_stored {
-            // The row may exist from an earlier call that timed out; that is rare, so it is not read first. Or the grant was released because this
-            // node slept: then the account pays.
+            // The row may exist from an earlier call that timed out; that is rare, so it is not read first. Or another node has released the grant,
+            // because this node was suspended: then the cost is charged to what is available.
             let hold = match hold {
                 ChatHold::Granted(_) => &ChatHold::None,
                 hold => hold,

@@ -160,7 +160,8 @@ impl Readers {
         query(&self.pick(), sql, args)
     }
 
-    /// [`Readers::query`] with a time limit.
+    /// [`Readers::query`] that fails with [`DbError::QueryTimeout`] after `until`. The limit stays set on the connection, so the users of a pool must
+    /// all call this function, or all call [`Readers::query`].
     pub(crate) fn query_until(
         &self,
         sql: &Sql,

@@ -13,7 +13,7 @@ use crate::ledger::grants::{GrantRaise, NewGrant};
 
 /// If a key's last chat began longer ago than this, the key gets no grant for the next one.
 pub(super) const QUIET: Duration = Duration::from_secs(2);
-/// A grant is closed if no chat has begun on it for this long.
+/// A grant is closed if no chat has started on it for this long and none is running.
 pub(super) const IDLE: Duration = Duration::from_secs(3);
 /// How long a user gets no grants after another node requested the user's grants, or too little was available.
 pub(super) const DENIED_FOR: Duration = Duration::from_secs(3);
@@ -170,8 +170,13 @@ impl GrantsState {
     ) {
         let lease = Duration::from_millis(lease.unsigned_abs());
         let confirmed = self.heartbeat.as_ref();
+        // A monotonic clock may stop while the machine is suspended.
+        let was_silent = |last: &ConfirmedHeartbeat| {
+            let by_wall_clock = Duration::from_millis((sent_at - last.sent_at).unsigned_abs());
+            last.sent.elapsed().max(by_wall_clock) >= last.lease * 3 / 4
+        };
         // Other nodes may have released this node's grants after the last heartbeat expired.
-        if confirmed.is_some_and(|last| last.sent.elapsed() >= last.lease * 3 / 4) {
+        if confirmed.is_some_and(was_silent) {
             self.retire_all();
         }
         self.heartbeat = Some(ConfirmedHeartbeat {

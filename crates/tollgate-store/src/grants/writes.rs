@@ -14,7 +14,7 @@ const REQUEST_GRANTS: Sql = Sql::both(
     "UPDATE grants SET asked_at = COALESCE(asked_at, CAST($1 AS BIGINT)) WHERE user_id = $2",
 );
 
-/// Opens or raises a grant. Returns the amount; `None` if the grant does not exist any more.
+/// Opens or raises a grant. Returns the amount; `None` if the grant to raise does not exist any more, or is not as this node expects.
 pub(super) struct GiveGrant {
     pub(super) user_id: String,
     pub(super) key_id: String,

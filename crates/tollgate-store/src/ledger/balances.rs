@@ -78,7 +78,7 @@ struct KeyBalance {
     /// Held, used: the values of the row plus `moved`.
     sums: [Amount; 2],
     moved: [Amount; 2],
-    /// The amount that this batch has deducted from the quota for other keys.
+    /// The amount by which this batch has lowered the quota; negative if it has raised it.
     quota_taken: Amount,
     /// The amount that this batch has charged beyond the quota.
     debt: Amount,
@@ -212,11 +212,6 @@ impl Balances {
         self.users.get(user_id).map(|user| user.sums)
     }
 
-    /// Held and used of a key that this batch has loaded, including the changes of this batch.
-    pub(crate) fn sums_of_key(&self, key_id: &str) -> Option<[Amount; 2]> {
-        self.keys.get(key_id).map(|key| key.sums)
-    }
-
     /// The amounts by which this batch has changed balance, held and used of a user; 0 if it has not loaded the user.
     pub(crate) fn moved_of_user(&self, user_id: &str) -> [Amount; 3] {
         let user = self.users.get(user_id);
@@ -227,6 +222,15 @@ impl Balances {
     pub(crate) fn moved_of_key(&self, key_id: &str) -> [Amount; 2] {
         let key = self.keys.get(key_id);
         key.map_or_else(Default::default, |key| key.moved)
+    }
+
+    /// The sum of the reservations of a key that do not end with this batch.
+    pub(crate) fn reserved_of_key(&self, key_id: &str) -> Result<Amount, DbError> {
+        let reserved = self.reservations.lock();
+        match self.keys.get(key_id) {
+            Some(key) => key.reserved(&reserved, key_id),
+            None => Ok(reserved.of_key(key_id)),
+        }
     }
 
     /// Writes the movements back: one guarded update for each row that moved.
@@ -420,6 +424,30 @@ impl Balances {
         key.budgets.spend(-amount, at)?;
         user.publish_taken(&mut reserved, account.user_id)?;
         key.publish_taken(&mut reserved, account.key_id)
+    }
+
+    /// Replaces the quota of a key, unless the key has used, holds and has reserved more: returns that amount then. The caller changes the row. A key
+    /// that this batch has not loaded is new, and has spent nothing.
+    pub(crate) fn set_quota(
+        &mut self,
+        key_id: &str,
+        quota: Option<Amount>,
+    ) -> Result<Result<(), Amount>, DbError> {
+        let Some(key) = self.keys.get_mut(key_id) else {
+            return Ok(Ok(()));
+        };
+        let mut reserved = self.reservations.lock();
+        let [held, used] = key.sums;
+        let spent = sum(sum(held, used)?, key.reserved(&reserved, key_id)?)?;
+        if quota.is_some_and(|quota| quota < spent) {
+            return Ok(Err(spent));
+        }
+        if let Some((old, new)) = key.quota.zip(quota) {
+            key.quota_taken = sum(key.quota_taken, sum(old, -new)?)?;
+        }
+        key.quota = quota;
+        key.publish_taken(&mut reserved, key_id)?;
+        Ok(Ok(()))
     }
 
     /// Deducts `amount` from what is left of a key's quota. The caller changes the row.

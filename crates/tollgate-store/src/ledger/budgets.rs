@@ -153,7 +153,7 @@ impl LoadedBudget {
         }
     }
 
-    /// Applies a change that this transaction has made to its row.
+    /// Applies a change of its row by this transaction; keeps the amount that this batch has spent.
     pub(crate) fn change(&mut self, to: Self) {
         let moved = self.moved;
         *self = Self { moved, ..to };

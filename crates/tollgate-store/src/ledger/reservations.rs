@@ -27,12 +27,12 @@
 //! - **A reservation is dropped** unsettled: G decreases, C is unchanged.
 //!
 //! A hard budget is a limit like the balance, of which A is what its row leaves after what was spent and held. Where an owner has several
-//! limits, C is the least of what they leave and W the most that the batch takes of one, so that (1) and (2) hold for each. The end of a
+//! limits, C is the smallest amount that one leaves and W the largest that the batch takes of one, so that (1) and (2) hold for each. The end of a
 //! period only raises what a budget leaves.
 //!
 //! A chat that finds too little here falls back to a hold on disk, which the writer alone decides; so no chat is rejected
 //! because a reader counted an amount twice. (1) and (2) fail if a chat costs more than its hold, or if another process, which
-//! does not see reservations, takes from a balance. Then no new reservations are made until there is headroom again, and what
+//! does not see reservations, takes from a balance. Then nothing is reserved any more until there is headroom again, and what
 //! settlements charge beyond the balance or the quota is debt.
 
 use std::collections::HashMap;
@@ -293,7 +293,7 @@ impl ReservationState {
     }
 
     /// Ends a reservation with the open batch. Returns the amounts that it frees of the user and of the key: 0 if it has ended before, or had no
-    /// limit when it was made.
+    /// limit when it was created.
     pub(super) fn end(&mut self, reservation: &Reservation) -> [Amount; 2] {
         let reserved = &reservation.0;
         if !reserved.active.swap(false, Ordering::Relaxed) {

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::replica::Source;
 use crate::store::Store;
 
-/// How often a search is begun again if blocks are removed during it, before it reads all rows.
+/// How often a search is tried if blocks are removed during it, before it reads all rows.
 const ATTEMPTS: usize = 3;
 /// The time limit for all queries of a list together.
 const TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -150,14 +150,14 @@ pub(crate) struct RowQuery<'a> {
 }
 
 /// The queries of one search, which share a time limit.
-struct Scan<'a> {
+struct SearchQueries<'a> {
     store: &'a Store,
     source: Source,
     until: Instant,
 }
 
-impl<'a> Scan<'a> {
-    fn begin(store: &'a Store, source: Source) -> Self {
+impl<'a> SearchQueries<'a> {
+    fn new(store: &'a Store, source: Source) -> Self {
         Self {
             store,
             source,
@@ -166,11 +166,13 @@ impl<'a> Scan<'a> {
     }
 
     async fn query(&self, sql: &'static Sql, args: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
-        match self.source {
-            Source::Primary => self.store.query_slow_until(sql, args, self.until).await,
-            // If the replica is lost between two queries, the others read from the primary, which has the same or newer blocks.
-            Source::Replica => self.store.query_slow_from(self.source, sql, args).await,
-        }
+        // If the replica is lost between two queries, the others read from the primary, which has the same or newer blocks.
+        let Self {
+            store,
+            source,
+            until,
+        } = *self;
+        store.query_slow_from(source, sql, args, until).await
     }
 
     async fn read(
@@ -234,23 +236,23 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        let scan = Scan::begin(store, self.source);
+        let queries = SearchQueries::new(store, self.source);
         for _ in 0..ATTEMPTS {
-            let Some(bounds) = self.bounds(&scan).await? else {
+            let Some(bounds) = self.bounds(&queries).await? else {
                 break;
             };
             let newest = bounds.newest.as_str();
             let mut rows = match newest < self.to_id {
-                true => scan.read(query, newest, self.to_id, limit).await?,
+                true => queries.read(query, newest, self.to_id, limit).await?,
                 false => Vec::new(),
             };
-            let older = self.rows_in_blocks(&scan, &bounds, limit - rows.len(), query);
+            let older = self.rows_in_blocks(&queries, &bounds, limit - rows.len(), query);
             rows.extend(older.await?);
-            if scan.removals().await? == bounds.removals {
+            if queries.removals().await? == bounds.removals {
                 return Ok(rows);
             }
         }
-        scan.read(query, self.from_id, self.to_id, limit).await
+        queries.read(query, self.from_id, self.to_id, limit).await
     }
 
     /// As [`Search::rows`], but only rows in blocks; also returns the first id of the searched range that is after all blocks. Returns the range's
@@ -261,13 +263,13 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<(String, Vec<Row>), StoreError> {
-        let scan = Scan::begin(store, self.source);
+        let queries = SearchQueries::new(store, self.source);
         for _ in 0..ATTEMPTS {
-            let Some(bounds) = self.bounds(&scan).await? else {
+            let Some(bounds) = self.bounds(&queries).await? else {
                 break;
             };
-            let rows = self.rows_in_blocks(&scan, &bounds, limit, query).await?;
-            if scan.removals().await? == bounds.removals {
+            let rows = self.rows_in_blocks(&queries, &bounds, limit, query).await?;
+            if queries.removals().await? == bounds.removals {
                 return Ok((bounds.newest, rows));
             }
         }
@@ -281,14 +283,14 @@ impl Search<'_> {
         limit: usize,
         query: &RowQuery<'_>,
     ) -> Result<Vec<Row>, StoreError> {
-        Scan::begin(store, self.source)
+        SearchQueries::new(store, self.source)
             .read(query, self.from_id, self.to_id, limit)
             .await
     }
 
     async fn rows_in_blocks(
         &self,
-        scan: &Scan<'_>,
+        queries: &SearchQueries<'_>,
         bounds: &Bounds,
         limit: usize,
         query: &RowQuery<'_>,
@@ -300,7 +302,7 @@ impl Search<'_> {
         while rows.len() < limit && last >= first {
             let oldest = (last / GROUP_BLOCKS + 1 - groups) * GROUP_BLOCKS;
             let part = [oldest.max(first), last];
-            for range in self.ranges(scan, part).await? {
+            for range in self.ranges(queries, part).await? {
                 if rows.len() >= limit {
                     break;
                 }
@@ -308,7 +310,7 @@ impl Search<'_> {
                 let from = range.first_id.as_str().max(self.from_id);
                 let to = end.as_str().min(self.to_id);
                 if from < to {
-                    rows.extend(scan.read(query, from, to, limit - rows.len()).await?);
+                    rows.extend(queries.read(query, from, to, limit - rows.len()).await?);
                 }
             }
             last = part[0] - 1;
@@ -318,12 +320,12 @@ impl Search<'_> {
     }
 
     /// `None` if there are no blocks, or all rows are wanted.
-    async fn bounds(&self, scan: &Scan<'_>) -> Result<Option<Bounds>, StoreError> {
+    async fn bounds(&self, queries: &SearchQueries<'_>) -> Result<Option<Bounds>, StoreError> {
         if !self.has_filter() {
             return Ok(None);
         }
         let args = args![self.list.name(), self.from_id, self.to_id];
-        let mut rows = scan.query(&BOUNDS, args).await?;
+        let mut rows = queries.query(&BOUNDS, args).await?;
         let read = |row: &mut Row| -> Result<_, crate::db::DbError> {
             Ok(Bounds {
                 removals: row.int(0)? >> REMOVALS_SHIFT,
@@ -335,11 +337,15 @@ impl Search<'_> {
     }
 
     /// Those of these blocks that may contain a wanted row, the newest first, joined if they are contiguous.
-    async fn ranges(&self, scan: &Scan<'_>, part: [i64; 2]) -> Result<Vec<Range>, StoreError> {
-        let groups = self.groups(scan, part).await?;
+    async fn ranges(
+        &self,
+        queries: &SearchQueries<'_>,
+        part: [i64; 2],
+    ) -> Result<Vec<Range>, StoreError> {
+        let groups = self.groups(queries, part).await?;
         let mut ranges: Vec<Range> = Vec::new();
         let bit_positions = match self.requests.map(Vec::as_slice) {
-            Some([request]) if scan.store.is_shared() => bloom::bit_positions(request),
+            Some([request]) if queries.store.is_shared() => bloom::bit_positions(request),
             _ => Vec::new(),
         };
         let sql = match self.requests {
@@ -357,7 +363,7 @@ impl Search<'_> {
                     .iter()
                     .flat_map(|(at, bit)| [Value::from(*at), Value::from(*bit)]),
             );
-            for mut row in scan.query(sql, &args).await? {
+            for mut row in queries.query(sql, &args).await? {
                 let number = row.int(0)?;
                 let [low, high] = groups
                     .get(&(number / GROUP_BLOCKS))
@@ -394,7 +400,7 @@ impl Search<'_> {
     /// Those of these groups of blocks that contain wanted values, with the blocks of each.
     async fn groups(
         &self,
-        scan: &Scan<'_>,
+        queries: &SearchQueries<'_>,
         [first, last]: [i64; 2],
     ) -> Result<BTreeMap<i64, [i64; 2]>, StoreError> {
         let filters = [
@@ -414,7 +420,7 @@ impl Search<'_> {
         if filters.iter().all(Option::is_none) && kinds.is_none() {
             return Ok((first..=last).map(|group| (group, [-1, -1])).collect());
         }
-        let is_postgres = scan.store.is_shared();
+        let is_postgres = queries.store.is_shared();
         let arg = if is_postgres {
             postgres_array
         } else {
@@ -439,7 +445,7 @@ impl Search<'_> {
             kinds
         ];
         let mut groups: BTreeMap<i64, [i64; 2]> = BTreeMap::new();
-        for row in scan.query(&GROUPS_WITH, args).await? {
+        for row in queries.query(&GROUPS_WITH, args).await? {
             let [low, high] = groups.entry(row.int(0)?).or_default();
             *low |= row.int(1)?;
             *high |= row.int(2)?;

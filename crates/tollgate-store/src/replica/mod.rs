@@ -120,7 +120,7 @@ impl Replica {
         self.rows_or_lose(rows.unwrap_or(Err(DbError::QueryTimeout)))
     }
 
-    /// The same for a slow query. `None` if the replica does not respond.
+    /// The same for a slow query, which ends at `until`. `None` if the replica does not respond.
     ///
     /// # Errors
     /// [`StoreError::QueryTimeout`] if the replica responds and the query takes too long: it would take as long on the primary.
@@ -128,8 +128,11 @@ impl Replica {
         &self,
         sql: &Sql,
         args: &[Value<'_>],
+        until: Instant,
     ) -> Result<Option<Vec<Row>>, StoreError> {
-        let rows = tokio::time::timeout(SLOW_LIMIT, self.slow_readers.query(sql, args)).await;
+        let limit = until.saturating_duration_since(Instant::now());
+        let limit = limit.min(SLOW_LIMIT);
+        let rows = tokio::time::timeout(limit, self.slow_readers.query(sql, args)).await;
         match rows.unwrap_or(Err(DbError::QueryTimeout)) {
             Err(DbError::QueryTimeout) if self.is_fresh() => Err(DbError::QueryTimeout.into()),
             rows => Ok(self.rows_or_lose(rows)),

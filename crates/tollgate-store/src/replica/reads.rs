@@ -48,20 +48,21 @@ impl Store {
         Some(fresh.time - write_time)
     }
 
-    /// Runs a slow query on the replica; on the primary if `source` is the primary, or the replica does not respond.
+    /// As [`Store::query_slow_until`], on the replica; on the primary if `source` is the primary, or the replica does not respond.
     pub(crate) async fn query_slow_from(
         &self,
         source: Source,
         sql: &'static Sql,
         args: &[Value<'_>],
+        until: Instant,
     ) -> Result<Vec<Row>, StoreError> {
         if source == Source::Replica
             && let Some(replica) = self.fresh_replica()
-            && let Some(rows) = replica.query_slow(sql, args).await?
+            && let Some(rows) = replica.query_slow(sql, args, until).await?
         {
             return Ok(rows);
         }
-        self.query_slow(sql, args).await
+        self.query_slow_until(sql, args, until).await
     }
 
     /// Compares the replica with the primary once. `None` without a replica; else by how many milliseconds it is behind at most, or why it is not

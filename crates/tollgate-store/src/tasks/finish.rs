@@ -1,5 +1,5 @@
 //! The end of a task: state, result, settlement and webhook are written in one transaction, once. A task is finished by its worker, cancelled by its
-//! user, or failed because its deadline has passed.
+//! user or an operator, or failed because its deadline has passed.
 
 use async_trait::async_trait;
 use tollgate_core::{Amount, Millis, TaskKind, TaskState};
@@ -128,7 +128,7 @@ pub enum FinishOutcome {
         /// What was charged.
         cost: Amount,
     },
-    /// The task had already ended.
+    /// The task had already ended, or does not exist.
     AlreadyFinal,
     /// Another worker holds the lease, or none does.
     LeaseLost,
@@ -406,7 +406,7 @@ fn video_seconds(shown: &str) -> i64 {
 
 /// Why a task is ended by something other than its worker.
 enum ForcedEnd {
-    /// Its user cancelled it; contains one sentence for the client.
+    /// Its user or an operator cancelled it; contains one sentence for the client.
     Cancelled(&'static str),
     /// Its deadline has passed; contains one sentence for the client.
     TimedOut(String),

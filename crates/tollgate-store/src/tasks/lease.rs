@@ -43,8 +43,8 @@ pub(crate) const POSTPONE_TASK: QueueSql = QueueSql {
         "UPDATE tasks SET due_at = $1, owner = NULL WHERE id = $2 AND fence = $3 AND owner IS NOT NULL AND state = 1",
     ),
 };
-// Tasks whose lease has expired are already due. Only tasks in progress have an owner. A task whose lease has ended is due, and belongs to its worker
-// until another one claims it.
+// A task whose lease has expired is due already, and keeps that time; its worker remains its owner until another one claims it.
+// Only tasks in progress have an owner.
 pub(crate) const RELEASE_LEASES: QueueSql = QueueSql {
     queue: Sql::both(
         "UPDATE queue SET due_at = COALESCE(due_at, $1), owner = NULL, lease_until = NULL WHERE task_id IN (

@@ -14,6 +14,7 @@ use crate::db::{DbError, Sql, Tx};
 pub(super) const HAS_MOVED: Sql = Sql::both("SELECT value FROM meta WHERE name = 'queue_moved'");
 /// The lock that batches share and that the move takes exclusively.
 const SHARE_LOCK: &str = "SELECT pg_advisory_xact_lock_shared(7053117)";
+
 /// The table with the state of unfinished tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QueueTable {
@@ -86,7 +87,7 @@ impl QueueState {
     /// Whether to search for expired leases now, with at most `interval` between two searches.
     pub(crate) fn is_expiry_check_due(&self, now: Millis, interval: Millis) -> bool {
         let at = self.expiry_check_at.load(Ordering::Relaxed);
-        // The time is never set further off, so the clock was set back.
+        // A search is never planned further ahead than `interval`: if it is, the clock was set back since.
         now >= at || at - now > interval
     }
 

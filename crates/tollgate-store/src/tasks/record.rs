@@ -54,9 +54,9 @@ pub struct Task {
     pub progress: i64,
     /// When it was submitted.
     pub created_at: Millis,
-    /// When a worker first leased it.
+    /// When a worker first leased it. `None` before that.
     pub started_at: Option<Millis>,
-    /// When it ended.
+    /// When it ended. `None` before that.
     pub ended_at: Option<Millis>,
     /// When it fails with a timeout.
     pub deadline_at: Millis,
@@ -66,11 +66,11 @@ pub struct Task {
     pub echoed_fields: String,
     /// The URL of the webhook, if the client gave one.
     pub callback_url: Option<String>,
-    /// The result, as a JSON object.
+    /// The result, as a JSON object. `None` unless the task is completed.
     pub result: Option<String>,
-    /// Error code and message, if the task failed.
+    /// Error code and message. `None` unless the task failed or was cancelled.
     pub error: Option<(String, String)>,
-    /// The amount charged.
+    /// The amount charged; 0 until the task has ended.
     pub cost: Amount,
     /// The refunded part of it.
     pub refunded: Amount,

@@ -2,7 +2,7 @@
 
 use tollgate_core::Amount;
 use tollgate_store::{
-    ChatBooks, ChatEnd, ChatHold, Rejection, SettleOutcome, Store, StoreError, User,
+    ChatChargeSums, ChatEnd, ChatHold, Rejection, SettleOutcome, Store, StoreError, User,
 };
 
 use crate::databases::{Db, on_both};
@@ -17,7 +17,7 @@ on_both!(
     reserved_and_stored_holds_create_the_same_debt,
     concurrent_chats_owe_their_cost,
     a_task_in_progress_is_settled_while_the_user_has_a_debt,
-    a_debt_is_in_the_entries_the_totals_and_the_chat_books,
+    a_debt_is_in_the_entries_the_totals_and_the_charge_sums,
     a_changed_debt_is_a_violation,
     a_database_without_debts_is_migrated,
 );
@@ -159,7 +159,7 @@ async fn fill(store: &Store) {
     }
 }
 
-async fn a_debt_is_in_the_entries_the_totals_and_the_chat_books(db: &Db) {
+async fn a_debt_is_in_the_entries_the_totals_and_the_charge_sums(db: &Db) {
     let store = node(db).await;
     fill(&store).await;
     assert_clean(&store).await;
@@ -173,7 +173,7 @@ async fn a_debt_is_in_the_entries_the_totals_and_the_chat_books(db: &Db) {
         (totals.balance, totals.used, totals.debt),
         (amount("-3.5"), amount("4.5"), amount("2"))
     );
-    let books = |user: &str, chats, estimated, clamped, charged, debt| ChatBooks {
+    let books = |user: &str, chats, estimated, clamped, charged, debt| ChatChargeSums {
         user: user.to_owned(),
         model: "gpt-5".to_owned(),
         chats,
@@ -187,8 +187,8 @@ async fn a_debt_is_in_the_entries_the_totals_and_the_chat_books(db: &Db) {
         books("ann", 1, 0, 0, "3", "2"),
         books("bob", 3, 1, 1, "1.5", "0"),
     ];
-    assert_eq!(store.chat_books(0).await.unwrap(), expected);
-    assert_eq!(store.chat_books(i64::MAX).await.unwrap(), []);
+    assert_eq!(store.chat_charge_sums(0).await.unwrap(), expected);
+    assert_eq!(store.chat_charge_sums(i64::MAX).await.unwrap(), []);
 }
 
 async fn a_changed_debt_is_a_violation(db: &Db) {

@@ -2,10 +2,11 @@
 
 use tollgate_core::{Amount, Millis, TaskKind, id};
 use tollgate_store::{
-    AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold, ChatParts, Delivered, FinishOutcome,
-    IdempotencyRecord, KeyLimits, LeasedTask, NewAttempt, NewChat, NewKey, NewTask, ProviderJob,
-    RateLimits, Rejection, SettleOutcome, StartOutcome, Store, StoreError, SubmitOutcome, Task,
-    TaskEnd, TaskFinish, TaskRetry, TokenCounts, TokenPrices,
+    AdminRejection, AdminReply, AdminRequest, AttemptEnd, CancelOutcome, Charge, ChatEnd, ChatHold,
+    ChatParts, Delivered, FinishOutcome, IdempotencyRecord, KeyLimits, KeyPatch, LeasedTask,
+    NewAttempt, NewChat, NewKey, NewTask, ProviderJob, RateLimits, Rejection, SettleOutcome,
+    StartOutcome, Store, StoreError, SubmitOutcome, Task, TaskEnd, TaskFinish, TaskRetry,
+    TokenCounts, TokenPrices,
 };
 
 use crate::databases::Db;
@@ -297,6 +298,22 @@ pub(crate) fn attempt_end(number: i64) -> AttemptEnd {
 pub(crate) async fn user_sums(store: &Store, account: &TestAccount) -> [String; 3] {
     let user = store.user(&account.user_id).await.unwrap().unwrap();
     [user.balance, user.held, user.used].map(|a| a.to_string())
+}
+
+/// Sets the quota of a key, as the admin API does.
+pub(crate) async fn set_quota(
+    store: &Store,
+    account: &TestAccount,
+    quota: &str,
+) -> Result<AdminReply, AdminRejection> {
+    let version = store.key(&account.key_id).await.unwrap().unwrap().version;
+    let patch = KeyPatch {
+        quota: Some(Some(amount(quota))),
+        ..KeyPatch::default()
+    };
+    let request = AdminRequest::cli(NOW);
+    let set = store.admin_update_key(&request, &account.key_id, version, patch);
+    set.await.unwrap()
 }
 
 /// The held and the used amount of a key, as text.

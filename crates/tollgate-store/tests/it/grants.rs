@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tollgate_core::{Amount, Millis};
-use tollgate_store::{ChatHold, Rejection, SettleOutcome, Store, SubmitOutcome};
+use tollgate_store::{
+    AdminRequest, BudgetOwner, ChatHold, Rejection, SettleOutcome, Store, SubmitOutcome,
+};
 
+use crate::budgets::new_budget;
 use crate::databases::{Db, on_postgres};
 use crate::fixtures::{
     NODE, NOW, TestAccount, account, all, amount, assert_clean, cancel, chat, cost, key_sums,
-    reserve, settle_hold, submit, task, tokens, user_sums, with_key,
+    reserve, set_quota, settle_hold, submit, task, tokens, user_sums, with_key,
 };
 use crate::proxy::Proxy;
 
@@ -145,6 +148,10 @@ async fn a_busy_key_is_served_from_a_grant(db: &Db) {
     drop(holds);
     let reserved = store.reserved_amounts(&ann.user_id, &ann.key_id);
     assert_eq!(reserved, [Amount::ZERO; 2]);
+    // What a new budget shows as held does not include the grant.
+    let new = new_budget(&ann, BudgetOwner::Key, "9", false);
+    let budget = store.create_budget(&AdminRequest::cli(NOW), new).await;
+    assert_eq!(budget.unwrap().unwrap().body["held"], "0");
     store.return_all_grants(NOW).await.unwrap();
     assert_eq!(granted(db).await, (Amount::ZERO, 0));
     assert_eq!(held_in_rows(db).await, Amount::ZERO);
@@ -231,6 +238,9 @@ async fn a_quota_limits_grants(db: &Db) {
         }
     }
     assert_eq!((held.len(), rejected), (10, 5));
+    // The quota cannot be set below what chats have reserved from grants.
+    assert!(set_quota(&store, &small, "0.05").await.is_err());
+    set_quota(&store, &small, "0.1").await.unwrap();
     assert_clean(&store).await;
 }
 

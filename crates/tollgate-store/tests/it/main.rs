@@ -24,6 +24,7 @@ mod reservations;
 mod retention;
 mod scenarios;
 mod shards;
+mod sign_in;
 mod task_concurrency;
 mod uploads;
 mod usage;

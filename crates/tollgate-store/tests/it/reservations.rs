@@ -4,17 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate_core::Amount;
-use tollgate_store::{ChatHold, Rejection, SettleOutcome, Store, SubmitOutcome};
+use tollgate_store::{AdminRejection, ChatHold, Rejection, SettleOutcome, Store, SubmitOutcome};
 
 use crate::databases::{Db, on_both};
 use crate::fixtures::{
     NOW, TestAccount, account, all, amount, cancel, chat, cost, hold, key_sums, node, reserve,
-    settle_hold, submit, task, tokens, user_sums, with_key,
+    set_quota, settle_hold, submit, task, tokens, user_sums, with_key,
 };
 
 on_both!(
     a_reserved_chat_is_one_entry_at_its_end,
     reservations_and_holds_together_never_exceed_the_quota,
+    a_quota_is_never_set_below_what_is_reserved,
     a_chat_within_the_balance_is_never_rejected,
     concurrent_operations_of_every_kind_never_overdraw,
 );
@@ -54,6 +55,27 @@ async fn a_reserved_chat_is_one_entry_at_its_end(db: &Db) {
     store.revoke_key(&ann.key_id, NOW).await.unwrap();
     let gone = reserve(&store, &chat(&ann, "1", "1"), tokens(1, 0)).await;
     assert_eq!(gone.map(drop), Err(Rejection::AccountInactive));
+}
+
+async fn a_quota_is_never_set_below_what_is_reserved(db: &Db) {
+    let store = node(db).await;
+    let ann = account(&store, "ann", "9").await;
+    let small = with_key(&store, &ann.name, Some("1")).await;
+    let new = chat(&small, "1", "1");
+    let held = reserve(&store, &new, tokens(600_000, 0)).await.unwrap();
+    let rejected = set_quota(&store, &small, "0.5").await.unwrap_err();
+    let AdminRejection::Conflict { field, message, .. } = rejected else {
+        panic!("{rejected:?}")
+    };
+    assert_eq!(field, Some("quota"));
+    assert!(message.contains("holds 0.6"), "{message}");
+    set_quota(&store, &small, "0.6").await.unwrap();
+    let available = Amount::ZERO;
+    let rejection = Rejection::InsufficientQuota { available };
+    let rejected = reserve(&store, &chat(&small, "1", "1"), tokens(1, 0)).await;
+    assert_eq!(rejected.map(drop), Err(rejection));
+    let settled = settle_hold(&store, &new, &held, tokens(600_000, 0)).await;
+    assert_eq!(settled, cost("0.6"));
 }
 
 async fn reservations_and_holds_together_never_exceed_the_quota(db: &Db) {

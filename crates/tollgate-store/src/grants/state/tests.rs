@@ -412,3 +412,15 @@ fn a_chat_that_waited_is_counted_once() {
     assert!(matches!(step, Step::Reserved(_)));
     assert!(write.is_none(), "half of what the key needs is free");
 }
+
+#[test]
+fn grants_are_retired_after_a_gap_between_heartbeats_by_the_wall_clock() {
+    let mut state = GrantsState::default();
+    let lease = 30_000;
+    state.heartbeat_confirmed("node", Instant::now(), 0, lease);
+    state.opened(ACCOUNT, "grant".to_owned(), Amount::from_nanos(1));
+    state.heartbeat_confirmed("node", Instant::now(), lease / 2, lease);
+    assert!(!state.grants["grant"].is_retired);
+    state.heartbeat_confirmed("node", Instant::now(), lease * 3 / 2, lease);
+    assert!(state.grants["grant"].is_retired);
+}

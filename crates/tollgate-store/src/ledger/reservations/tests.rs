@@ -43,6 +43,7 @@ enum Step {
     Hold(i64),
     Release(i64),
     Debit(i64),
+    SetQuota(i64),
     Settle(usize, i64),
     /// Commits the batch to disk; `end_batch` is not called yet.
     Commit,
@@ -64,6 +65,7 @@ fn step() -> impl Strategy<Value = Step> {
         4 => (1..40i64).prop_map(Step::Hold),
         2 => (1..40i64).prop_map(Step::Release),
         1 => (1..40i64).prop_map(Step::Debit),
+        2 => (0..2 * QUOTA).prop_map(Step::SetQuota),
         6 => (chat(), 0..60i64).prop_map(|(chat, cost)| Step::Settle(chat, cost)),
         6 => Just(Step::Commit),
         1 => Just(Step::RollBack),
@@ -87,11 +89,12 @@ enum Phase {
     RolledBack,
 }
 
-/// The available amounts of balance and quota, what is held, and what was spent today.
+/// The available amounts of balance and quota, the quota, what is held, and what was spent today.
 #[derive(Clone, Copy)]
 struct Available {
     user: i64,
     key: i64,
+    quota: i64,
     held: i64,
     spent: i64,
 }
@@ -136,6 +139,7 @@ impl Model {
         let left = Available {
             user: BALANCE,
             key: QUOTA,
+            quota: QUOTA,
             held: 0,
             spent: 0,
         };
@@ -261,6 +265,18 @@ impl Model {
                 // Only the balance limits this amount.
                 assert_eq!(taken, amount <= after.user + ending - reserved);
                 after.user -= if taken { amount } else { 0 };
+            }
+            Step::SetQuota(quota) => {
+                let set = balances.set_quota(ACCOUNT.key_id, Some(Amount::from_nanos(quota)));
+                let raised = quota - after.quota;
+                let is_set = set.unwrap().is_ok();
+                assert_eq!(is_set, -raised <= free[1]);
+                if is_set {
+                    let update = format!("UPDATE keys SET quota = {quota}");
+                    sqlite::script(&self.writer, &update).unwrap();
+                    after.quota = quota;
+                    after.key += raised;
+                }
             }
             Step::Settle(chat, cost) => {
                 let chat = &mut self.chats[chat];

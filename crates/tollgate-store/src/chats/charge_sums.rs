@@ -1,4 +1,4 @@
-//! The books of chats: the charges of each user's chats on each model, and how reliable they are.
+//! The charges of each user's chats with each model, and how many of these chats are estimated, clamped or unpaid.
 
 use tollgate_core::{Amount, Millis, money};
 
@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::store::Store;
 
 // Units and billionths are summed separately: the sum of many amounts in billionths may exceed 64 bits.
-const BOOKS: Sql = Sql::both(
+const CHARGE_SUMS: Sql = Sql::both(
     "SELECT u.name, c.model, COUNT(*), CAST(SUM(c.estimated) AS BIGINT), CAST(SUM(CASE WHEN c.clamped > 0 THEN 1 ELSE 0 END) AS BIGINT),
             CAST(SUM(c.settled / 1000000000) AS BIGINT), CAST(SUM(c.settled % 1000000000) AS BIGINT),
             CAST(SUM(c.debt / 1000000000) AS BIGINT), CAST(SUM(c.debt % 1000000000) AS BIGINT),
@@ -16,9 +16,9 @@ const BOOKS: Sql = Sql::both(
      WHERE c.closed_at IS NOT NULL AND c.closed_at >= $1 GROUP BY u.name, c.model ORDER BY u.name, c.model",
 );
 
-/// The ended chats of one user on one model.
+/// The sums of the charges of one user's ended chats with one model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ChatBooks {
+pub struct ChatChargeSums {
     /// The user's name.
     pub user: String,
     /// The model as clients name it.
@@ -37,21 +37,21 @@ pub struct ChatBooks {
     pub written_off: Amount,
 }
 
-/// Books.
+/// Sums of the charges of chats.
 impl Store {
-    /// The books of the chats that ended at `since` or later, by user and model. Reads every such chat.
-    pub async fn chat_books(&self, since: Millis) -> Result<Vec<ChatBooks>, StoreError> {
-        let mut rows = self.query(&BOOKS, args![since]).await?;
-        Ok(rows.iter_mut().map(read_books).collect::<Result<_, _>>()?)
+    /// The charges of the chats that ended at `since` or later, by user and model. Reads every such chat.
+    pub async fn chat_charge_sums(&self, since: Millis) -> Result<Vec<ChatChargeSums>, StoreError> {
+        let mut rows = self.query(&CHARGE_SUMS, args![since]).await?;
+        Ok(rows.iter_mut().map(read_sums).collect::<Result<_, _>>()?)
     }
 }
 
-fn read_books(row: &mut Row) -> Result<ChatBooks, DbError> {
+fn read_sums(row: &mut Row) -> Result<ChatChargeSums, DbError> {
     let sum = |row: &Row, at: usize| -> Result<Amount, DbError> {
         let nanos = row.int(at)?.saturating_mul(money::NANOS);
         Ok(Amount::from_nanos(nanos.saturating_add(row.int(at + 1)?)))
     };
-    Ok(ChatBooks {
+    Ok(ChatChargeSums {
         user: row.text(0)?,
         model: row.text(1)?,
         chats: row.int(2)?,
