@@ -53,8 +53,10 @@ pub(super) fn public_url<'de, D: Deserializer<'de>>(
     let text = String::deserialize(deserializer)?;
     match is_base_url(&text) {
         true => Ok(Some(text.trim_end_matches('/').to_owned())),
+        // It may contain a password.
+        false if text.contains('@') => Err(D::Error::custom(format!("takes {BASE_URL}"))),
         false => Err(D::Error::custom(format!(
-            "is {text:?}, but it takes an http:// or https:// URL without query"
+            "is {text:?}, but it takes {BASE_URL}"
         ))),
     }
 }
@@ -66,11 +68,12 @@ pub(super) fn base_url<'de, D: Deserializer<'de>>(
     let text = String::deserialize(deserializer)?;
     match is_base_url(&text) {
         true => Ok(Some(text.trim_end_matches('/').to_owned())),
-        false => Err(D::Error::custom(
-            "takes an http:// or https:// URL without user name, query and fragment",
-        )),
+        false => Err(D::Error::custom(format!("takes {BASE_URL}"))),
     }
 }
+
+/// What a base URL can be.
+const BASE_URL: &str = "an http:// or https:// URL without user name, query and fragment";
 
 /// Whether a path can be appended to the URL `text`.
 fn is_base_url(text: &str) -> bool {

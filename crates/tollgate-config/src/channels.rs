@@ -17,6 +17,7 @@ use super::addresses;
 use super::fields::{integer, optional_integer, optional_seconds};
 use crate::providers;
 
+/// The longest name of a channel, in bytes.
 const MAX_NAME: usize = 64;
 
 /// A channel as it is written in the configuration.
@@ -68,7 +69,10 @@ fn one() -> u32 {
 }
 
 impl ChannelSettings {
-    /// The channel, or the error with which its provider rejects its options.
+    /// The channel, checked by its provider.
+    ///
+    /// # Errors
+    /// The channel's name, and why its provider rejects its settings.
     pub(super) fn into_channel(self) -> Result<Channel, String> {
         let channel = self.into_unchecked_channel();
         let provider = providers::provider_of_kind(&channel.kind);

@@ -1,8 +1,10 @@
-//! Checks of the document that involve more than one setting. They run before the document is deserialized into settings.
+//! Checks of the document that involve more than one setting. They run before the document is deserialized into settings, on a copy in which the
+//! tables and lists of variables are parsed ([`super::document::parse_variables`]).
 
 use super::deserializer::Error;
 use super::document::{Node, Table, Value, join};
 use super::{Currency, prices};
+
 /// Checks that prices of tokens have the form that the currency requires.
 pub(super) fn check_price_keys(table: &Table) -> Result<(), Error> {
     let entry = |name: &str| table.iter().find(|(key, _)| key == name);

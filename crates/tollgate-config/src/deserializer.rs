@@ -13,8 +13,8 @@ use super::document::{Node, Origin, Table, Value, join, parse_value};
 /// The newtype name that makes the deserializer pass a number as its digits: see [`super::fields`].
 pub(super) const DIGITS: &str = "tollgate number";
 
-/// An unknown name gets no suggestion if it differs in more than this share of its letters.
-const SIMILAR: f64 = 0.7;
+/// The minimum similarity (normalised Damerau-Levenshtein, 0 to 1) of a known name that is suggested for an unknown one.
+const MIN_SIMILARITY: f64 = 0.7;
 
 /// Why a document cannot be deserialized.
 #[derive(Debug)]
@@ -126,12 +126,12 @@ impl de::Error for Error {
         }
     }
 
-    fn unknown_field(_: &str, expected: &'static [&'static str]) -> Self {
-        // Keeps one valid name, which identifies the type; the caller, which has the unknown name, searches for a similar one.
+    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
+        // `next_key_seed`, which has the names of the fields, adds a similar one.
         Self {
             path: String::new(),
             origin: None,
-            reason: Reason::Unknown(expected.first().copied()),
+            reason: Reason::Unknown(None),
         }
     }
 
@@ -406,7 +406,7 @@ fn most_similar(name: &str, known: &[&'static str]) -> Option<&'static str> {
     let similarity =
         |known: &'static str| (strsim::normalized_damerau_levenshtein(name, known), known);
     let similar = known.iter().map(|known| similarity(known));
-    let best = similar.filter(|(similarity, _)| *similarity >= SIMILAR);
+    let best = similar.filter(|(similarity, _)| *similarity >= MIN_SIMILARITY);
     best.max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, known)| known)
 }

@@ -117,6 +117,22 @@ pub(super) fn parse_value(text: &str, origin: &Origin) -> Option<Node> {
     Some(convert(&value, &|_| origin.clone()))
 }
 
+/// Parses the texts of variables and flags in `value` that are TOML tables or lists.
+pub(super) fn parse_variables(value: &mut Value, origin: &Origin) {
+    if let Value::Untyped(text) = value
+        && text.trim_start().starts_with(['[', '{'])
+        && let Some(parsed) = parse_value(text, origin)
+    {
+        *value = parsed.value;
+    }
+    let parse = |node: &mut Node| parse_variables(&mut node.value, &node.origin);
+    match value {
+        Value::List(items) => items.iter_mut().for_each(parse),
+        Value::Table(table) => table.iter_mut().map(|(_, node)| node).for_each(parse),
+        _ => {}
+    }
+}
+
 /// Sets the value at `segments`, the parts of a variable's name between the `__`, in capitals. A list's element is named by its index, a
 /// model by its id with `_` for everything but letters and digits. Returns false if the name leads nowhere.
 pub(super) fn set_variable(
@@ -201,10 +217,6 @@ pub(super) fn set_flag(table: &mut Table, name: &str, flag: &'static str, text: 
 
 /// For each channel with keys, by its name, the origin of each key: `env:NAME` or `file`.
 pub(super) fn key_origins(table: &Table) -> BTreeMap<String, Vec<String>> {
-    let find = |table: &Table, name: &str| {
-        let found = table.iter().find(|(known, _)| known == name);
-        found.map(|(_, node)| node.value.clone())
-    };
     let Some(Value::List(channels)) = find(table, "channel") else {
         return BTreeMap::new();
     };
@@ -218,12 +230,44 @@ pub(super) fn key_origins(table: &Table) -> BTreeMap<String, Vec<String>> {
             return None;
         };
         let origins = keys.iter().map(|key| match &key.value {
-            Value::Text(text) if text.starts_with("env:") => text.clone(),
-            _ => "file".to_owned(),
+            Value::Text(text) => key_origin(text),
+            _ => key_origin(""),
         });
         Some((name, origins.collect()))
     });
     origins.collect()
+}
+
+/// The origin of the `admin_key` of each channel that has one, by the channel's name: `env:NAME` or `file`.
+pub(super) fn admin_key_origins(table: &Table) -> BTreeMap<String, String> {
+    let Some(Value::List(channels)) = find(table, "channel") else {
+        return BTreeMap::new();
+    };
+    let origins = channels.iter().filter_map(|channel| {
+        let Value::Table(channel) = &channel.value else {
+            return None;
+        };
+        match (find(channel, "name"), find(channel, "admin_key")) {
+            (Some(Value::Text(name)), Some(Value::Text(key))) => Some((name, key_origin(&key))),
+            _ => None,
+        }
+    });
+    origins.collect()
+}
+
+/// The value of a name in a table.
+fn find(table: &Table, name: &str) -> Option<Value> {
+    let found = table.iter().find(|(known, _)| known == name);
+    found.map(|(_, node)| node.value.clone())
+}
+
+/// The origin of a key that is written as this text: `env:NAME` or `file`.
+fn key_origin(text: &str) -> String {
+    let origin = match text.starts_with("env:") {
+        true => text,
+        false => "file",
+    };
+    origin.to_owned()
 }
 
 /// Replaces every text `env:NAME` by the value of the environment variable NAME. The error is the path of a text whose variable is not set, and the
@@ -261,6 +305,36 @@ pub(super) fn resolve_env(
     table
         .iter_mut()
         .try_for_each(|(name, node)| resolve(&join("", name), node, variables))
+}
+
+/// The paths of the texts `env:NAME` whose environment variable is set.
+pub(super) fn env_paths(table: &Table, variables: &Variables) -> Vec<String> {
+    fn add(path: &str, node: &Node, variables: &Variables, paths: &mut Vec<String>) {
+        match &node.value {
+            Value::Text(text) | Value::Untyped(text) => {
+                let name = text.strip_prefix("env:");
+                if name.is_some_and(|name| variables.contains_key(name)) {
+                    paths.push(path.to_owned());
+                }
+            }
+            Value::List(items) => {
+                for (at, item) in items.iter().enumerate() {
+                    add(&format!("{path}[{at}]"), item, variables, paths);
+                }
+            }
+            Value::Table(table) => {
+                for (name, node) in table {
+                    add(&join(path, name), node, variables, paths);
+                }
+            }
+            Value::Number(_) | Value::Bool(_) | Value::Date => {}
+        }
+    }
+    let mut paths = Vec::new();
+    for (name, node) in table {
+        add(&join("", name), node, variables, &mut paths);
+    }
+    paths
 }
 
 /// The path of `name` below `path`, as TOML writes it.

@@ -67,7 +67,7 @@ where
     T::try_from(number).map_err(|_| D::Error::custom("is too large for this machine"))
 }
 
-/// As `integer`, for a setting without a default.
+/// As [`integer`], for a setting without a default: `Some`, or an error.
 pub(super) fn optional_integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error>
@@ -129,7 +129,7 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
     let amount = text.parse::<Amount>().ok().filter(|a| !a.is_negative());
     amount.map(Some).ok_or_else(|| {
         D::Error::custom(format!(
-            "is {text:?}, but a price is a decimal number such as 0.04, with at most nine decimals and below one billion"
+            "is {text:?}, but a price is a decimal number such as 0.04, with at most nine decimals and at most one billion"
         ))
     })
 }

@@ -165,6 +165,8 @@ pub struct Config {
     pub channels: Vec<Channel>,
     /// By the name of each channel with keys, the origin of each key: `env:NAME` or `file`.
     pub key_origins: BTreeMap<String, Vec<String>>,
+    /// By the name of each channel with an `admin_key`, the origin of that key: `env:NAME` or `file`.
+    pub admin_key_origins: BTreeMap<String, String>,
     /// The prices, by model id.
     pub prices: HashMap<String, ModelPrice>,
     /// Model ids that the operator adds.
@@ -383,6 +385,7 @@ impl Config {
         warnings.sort();
         let config = Self {
             key_origins: document::key_origins(&written),
+            admin_key_origins: document::admin_key_origins(&written),
             origins,
             ..Self::from_settings(settings)
         };
@@ -427,6 +430,7 @@ impl Config {
             oidc: settings.oidc,
             channels: settings.channel.into_iter().map(|entry| entry.0).collect(),
             key_origins: BTreeMap::new(),
+            admin_key_origins: BTreeMap::new(),
             prices: settings.price,
             models: models.collect(),
             safety: settings.safety,
@@ -478,8 +482,8 @@ impl Config {
         }
     }
 
-    /// The same folder if it is the default one in the data directory; `None` if another folder is configured.
-    pub fn storage_is_default(&self) -> Option<PathBuf> {
+    /// [`Config::storage_dir`] if it is the default folder in the data directory, also with S3; `None` if another folder is configured.
+    pub fn default_storage_dir(&self) -> Option<PathBuf> {
         let is_elsewhere = matches!(self.storage, StorageLocation::Folder(Some(_)));
         (!is_elsewhere).then(|| self.storage_dir())
     }
@@ -554,7 +558,11 @@ fn deserialize_document(table: &mut Table, variables: &Variables) -> Result<Sett
         Error::at(path, origin, message)
     })?;
     check_admin_listener(table)?;
-    check_channel_names(table)?;
-    check_price_keys(table)?;
+    let mut parsed = table.clone();
+    for (_, node) in &mut parsed {
+        document::parse_variables(&mut node.value, &node.origin);
+    }
+    check_channel_names(&parsed)?;
+    check_price_keys(&parsed)?;
     deserialize(table)
 }

@@ -1,4 +1,4 @@
-//! Checks the URL of a Redis server. It is a separate file so that the configuration can import the check without the Redis client.
+//! Checks the URL of a Redis server, for the configuration and for the gateway's connection to Redis.
 
 use ::redis::IntoConnectionInfo as _;
 

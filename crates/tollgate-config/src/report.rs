@@ -3,16 +3,18 @@
 use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 use tollgate_core::Secret;
-
 use url::Url;
+use url::form_urlencoded::byte_serialize;
 
+use super::document;
 use super::origins::MAPS;
-use super::storage::StorageLocation;
+use super::storage::{S3Location, StorageLocation};
 use super::values::Sandbox;
 use super::{Config, ConfigError, Oidc, Overrides, PREFIX, Variables};
 
 /// The text that is shown instead of a secret.
 const HIDDEN: &str = "(secret)";
+
 /// A setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
@@ -28,10 +30,16 @@ pub struct Setting {
     pub is_hidden: bool,
 }
 
-/// Settings of the built-in provider.
+/// The settings of the sandbox, below the name of their table.
 #[derive(Serialize)]
 struct Delays {
     sandbox: Sandbox,
+}
+
+/// Whether the setting `field` is `path` or a part of it.
+fn is_within(field: &str, path: &str) -> bool {
+    let rest = field.strip_prefix(path);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 /// The text that is shown for a secret; `None` if it is not set.
@@ -47,7 +55,7 @@ impl Config {
             StorageLocation::Folder(folder) => folder
                 .as_ref()
                 .map(|folder| format!("file://{}", folder.display())),
-            StorageLocation::S3(location) => Some(location.to_string()),
+            StorageLocation::S3(location) => Some(self.storage_url(location)),
         };
         let s3 = self.storage_s3();
         let tls = self.tls.as_ref();
@@ -101,6 +109,27 @@ impl Config {
             }
         }
         settings
+    }
+
+    /// The URL of a bucket, with the parameters that are not settings of their own.
+    fn storage_url(&self, location: &S3Location) -> String {
+        let endpoint = location.endpoint.as_ref().map(Url::to_string);
+        let path_style = location.path_style.map(|path_style| path_style.to_string());
+        let mut url = location.to_string();
+        let mut separator = '?';
+        for (name, value) in [
+            ("endpoint", endpoint),
+            ("region", location.region.clone()),
+            ("path_style", path_style),
+        ] {
+            let Some(value) = value else { continue };
+            if !self.origins.contains_key(&format!("storage.{name}")) {
+                let value: String = byte_serialize(value.as_bytes()).collect();
+                url.push_str(&format!("{separator}{name}={value}"));
+                separator = '&';
+            }
+        }
+        url
     }
 
     /// The members of `[admin]`: those of the listener are null if it is not configured.
@@ -169,7 +198,7 @@ impl Config {
         Self::check_imported(text, names.filter(|name| !name.starts_with(PREFIX)))
     }
 
-    /// [`Config::check_text`], as if the variables `names` were set.
+    /// [`Config::check_text`], as if of all environment variables only `names` were set.
     ///
     /// # Errors
     /// The first error.
@@ -177,12 +206,19 @@ impl Config {
         text: &str,
         names: impl IntoIterator<Item = String>,
     ) -> Result<Vec<String>, ConfigError> {
+        const FILE: &str = "tollgate.toml";
         const UNKNOWN: &str = "a-value-of-the-environment-32-characters";
         let names = names.into_iter();
         let variables: Variables = names.map(|name| (name, UNKNOWN.to_owned())).collect();
-        match Self::read("tollgate.toml", text, &Overrides::default(), &variables) {
+        let unchecked = document::env_paths(&document::parse(FILE, text)?, &variables);
+        // Some errors do not repeat the value, because it can contain a secret.
+        let is_unchecked = |e: &ConfigError| {
+            let field = e.field().unwrap_or_default();
+            e.to_string().contains(UNKNOWN) || unchecked.iter().any(|path| is_within(field, path))
+        };
+        match Self::read(FILE, text, &Overrides::default(), &variables) {
             Ok((_, warnings)) => Ok(warnings),
-            Err(e) if e.to_string().contains(UNKNOWN) => {
+            Err(e) if is_unchecked(&e) => {
                 let field = e.field().unwrap_or("a setting");
                 Ok(vec![format!(
                     "{field} comes from the environment and is not checked here"

@@ -136,9 +136,11 @@ pub(super) fn endpoint<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Url>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let endpoint = parse_endpoint(&text).ok_or_else(|| {
-        D::Error::custom(format!(
-            "is {text:?}, but it takes an http:// or https:// URL without path and query"
-        ))
+        D::Error::custom(match text.contains('@') {
+            // It may contain a password.
+            true => format!("takes {ENDPOINT}"),
+            false => format!("is {text:?}, but it takes {ENDPOINT}"),
+        })
     });
     endpoint.map(Some)
 }
@@ -157,7 +159,7 @@ fn parse_s3(text: &str) -> Result<S3Location, String> {
     let is_bucket = |c: u8| c.is_ascii_alphanumeric() || b"-._".contains(&c);
     if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(is_bucket) || url.port().is_some() {
         return Err(format!(
-            "names the bucket {bucket:?}, but a bucket's name has 3 to 63 letters, digits, hyphens and dots"
+            "names the bucket {bucket:?}, but a bucket's name has 3 to 63 letters, digits, hyphens, underscores and dots"
         ));
     }
     let prefix = url.path().trim_matches('/');
@@ -186,8 +188,9 @@ fn parse_s3(text: &str) -> Result<S3Location, String> {
 fn set_parameter(location: &mut S3Location, name: &str, value: Cow<'_, str>) -> Result<(), String> {
     match name {
         "endpoint" => {
-            let endpoint = parse_endpoint(&value).ok_or_else(|| {
-                format!("has endpoint={value}, but it takes an http:// or https:// URL without path and query")
+            let endpoint = parse_endpoint(&value).ok_or_else(|| match value.contains('@') {
+                true => format!("has an endpoint that is not {ENDPOINT}"),
+                false => format!("has endpoint={value}, but it takes {ENDPOINT}"),
             })?;
             location.endpoint = Some(endpoint);
         }
@@ -207,6 +210,9 @@ fn set_parameter(location: &mut S3Location, name: &str, value: Cow<'_, str>) -> 
     }
     Ok(())
 }
+
+/// What an endpoint can be.
+const ENDPOINT: &str = "an http:// or https:// URL without user name, path and query";
 
 fn parse_endpoint(text: &str) -> Option<Url> {
     let url = Url::parse(text).ok()?;

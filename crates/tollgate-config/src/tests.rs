@@ -30,7 +30,7 @@ fn an_empty_file_gives_the_documented_defaults() {
     assert_eq!(config.public_url, None);
     assert_eq!(config.data_dir, Path::new("./tollgate-data"));
     assert_eq!(
-        config.storage_is_default(),
+        config.default_storage_dir(),
         Some(PathBuf::from("./tollgate-data/files"))
     );
     assert_eq!(config.storage_dir(), Path::new("./tollgate-data/files"));
@@ -195,7 +195,7 @@ fn a_full_file_is_read() {
         Some("https://gateway.example/base")
     );
     assert_eq!(config.storage_dir(), Path::new("/srv/a b"));
-    assert_eq!(config.storage_is_default(), None);
+    assert_eq!(config.default_storage_dir(), None);
     assert_eq!(config.allow_private_urls.len(), 2);
     assert_eq!(config.expiry.tasks_ms(), 5_000);
     assert!(config.safety.blocks("A purple-lake") && !config.safety.blocks("child porn"));
@@ -306,6 +306,11 @@ fn an_invalid_variable_is_named() {
             "x",
             "environment variable TOLLGATE_CHANNEL: channel[0] must be a TOML value, such as [\"a\", \"b\"] or {name = \"a\"}",
         ),
+        (
+            "TOLLGATE_CHANNEL",
+            "[{name = \"a\", kind = \"sandbox\"}, {name = \"a\", kind = \"sandbox\"}]",
+            "environment variable TOLLGATE_CHANNEL: channel[1].name is \"a\", the name of another channel",
+        ),
     ] {
         let error = read_all("", &[(variable, value)], &Overrides::default()).err();
         assert_eq!(error.as_deref(), Some(expected));
@@ -323,4 +328,80 @@ fn unknown_models_are_warned_of() {
             "channel \"c\" names model \"none\", which the catalogue does not have",
         ]
     );
+}
+
+#[test]
+fn values_of_the_environment_are_not_checked() {
+    add_providers(tollgate_sandbox::PROVIDERS);
+    let channel = "[[channel]]\nname = \"c\"\nkind = \"sandbox\"";
+    let check = |text: &str| Config::check_imported(text, ["X".to_owned()]);
+    for (text, field) in [
+        ("listen = \"env:X\"", "listen"),
+        ("demo = \"env:X\"", "demo"),
+        ("database.url = \"env:X\"", "database.url"),
+        (
+            "database = { url = \"postgres://h/d\", replica_url = \"env:X\" }",
+            "database.replica_url",
+        ),
+        ("limits.redis_url = \"env:X\"", "limits.redis_url"),
+        ("traces.headers = \"env:X\"", "traces.headers"),
+        ("channel = [\"env:X\"]", "channel[0]"),
+        (
+            &format!("{channel}\nbase_url = \"env:X\""),
+            "channel[0].base_url",
+        ),
+        (
+            "[oidc]\nissuer = \"env:X\"\nclient_id = \"g\"",
+            "oidc.issuer",
+        ),
+    ] {
+        let expected = format!("{field} comes from the environment and is not checked here");
+        assert_eq!(check(text), Ok(vec![expected]), "{text}");
+    }
+    for (text, field) in [
+        ("database.url = \"env:NONE\"", "database.url"),
+        ("database.url = \"mysql:\"", "database.url"),
+        ("demo = 1\ndatabase.url = \"env:X\"", "demo"),
+    ] {
+        assert_eq!(check(text).unwrap_err().field(), Some(field), "{text}");
+    }
+}
+
+#[test]
+fn the_shown_url_of_a_bucket_has_the_parameters_that_are_no_settings_of_their_own() {
+    let shown = |text: &str| {
+        let settings = parse_config(text).unwrap().settings().into_iter();
+        let mut values = settings.filter(|setting| setting.key == "storage.url");
+        values.next().unwrap().value.as_str().unwrap().to_owned()
+    };
+    let url = "s3://files/a?endpoint=http://[::1]:9&region=eu&path_style=false";
+    let text = format!("storage.url = {url:?}");
+    let again = shown(&text);
+    assert_eq!(
+        again,
+        "s3://files/a/?endpoint=http%3A%2F%2F%5B%3A%3A1%5D%3A9%2F&region=eu&path_style=false"
+    );
+    let location = |text: &str| parse_config(text).unwrap().storage_s3().unwrap().clone();
+    assert_eq!(
+        location(&format!("storage.url = {again:?}")),
+        location(&text)
+    );
+    let own = "storage = { url = \"s3://files/a?region=eu\", endpoint = \"http://h:9\" }";
+    assert_eq!(shown(own), "s3://files/a/?region=eu");
+}
+
+#[test]
+fn the_origin_of_the_admin_key_of_a_channel_is_kept() {
+    let channel = |name: &str, key: &str| {
+        format!("[[channel]]\nname = \"{name}\"\nkind = \"sandbox\"\n{key}\n")
+    };
+    let text = [
+        channel("a", "admin_key = \"env:X\""),
+        channel("b", "admin_key = \"k\""),
+        channel("c", ""),
+    ];
+    let (config, _) = read_all(&text.concat(), &[("X", "k")], &Overrides::default()).unwrap();
+    let origins = [("a", "env:X"), ("b", "file")];
+    let origins = origins.map(|(name, origin)| (name.to_owned(), origin.to_owned()));
+    assert_eq!(config.admin_key_origins, BTreeMap::from(origins));
 }

@@ -1,5 +1,5 @@
-//! Whether the gateway's own storage accepts writes. A full disk or a lack of file descriptors is the gateway's problem, never the provider's:
-//! results wait until the storage accepts them, and no provider is called before a probe succeeds.
+//! Whether the gateway's own storage accepts writes. A full disk or a lack of file descriptors is not an error of the provider: results wait until
+//! the storage accepts them, and no provider is called before a probe succeeds.
 
 use std::io;
 use std::sync::atomic::Ordering;
@@ -35,7 +35,8 @@ impl FileStorage {
         }
     }
 
-    /// Whether files can be written. This costs nothing until a write has failed; from then on the storage is probed, at most once a second.
+    /// Whether files can be written. Until a write has failed, only the free space of the disk is read, and only if there is a reserve; from then on
+    /// the storage is also probed. Each happens at most once a second.
     pub async fn is_available(&self) -> bool {
         if self.is_space_low() {
             return false;

@@ -71,7 +71,7 @@ fn media_type(extension: &str) -> Option<&'static str> {
         .or_else(|| types::media_type(extension))
 }
 
-/// The media type of the stored file of that name.
+/// The media type of the stored file of that name; `application/octet-stream` if the extension is unknown.
 pub fn media_type_of(name: &str) -> &'static str {
     let extension = name.rsplit('.').next().unwrap_or_default();
     media_type(extension).unwrap_or("application/octet-stream")

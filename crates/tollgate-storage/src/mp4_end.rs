@@ -40,7 +40,10 @@ pub(super) fn check_boxes(file: &mut File, bytes: u64) -> Result<(), String> {
                 .map_err(unreadable)?;
             last_frame = last_frame.max(last_frame_offset(&index, MAX_DEPTH));
         }
-        at += size;
+        let Some(end) = at.checked_add(size) else {
+            return cut_off();
+        };
+        at = end;
     }
     match (has_index, has_frames) {
         _ if at != bytes => cut_off(),
@@ -137,5 +140,8 @@ mod tests {
         assert_eq!(check(&complete[..170]), cut_off);
         assert_eq!(check(&head), cut_off, "no frames at all");
         assert_eq!(check(&head[..head.len() - 1]), cut_off);
+        // The end of this box is beyond the largest number.
+        let endless = [&1_u32.to_be_bytes()[..], b"mdat", &[0xff; 8]].concat();
+        assert_eq!(check(&[head, endless].concat()), cut_off);
     }
 }
