@@ -16,7 +16,7 @@ use crate::reloadable::ReloadableHandle;
 use crate::state::App;
 use crate::webhooks::deliver::signed_headers;
 
-/// How often the sender checks for messages that are due.
+/// How often messages that are due are posted, and open circuits are recorded.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often the leader checks alerts.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);

@@ -84,7 +84,8 @@ async fn read_metrics(app: Arc<App>) -> Snapshot {
     }
 }
 
-/// Starts the workers of tasks once `written` is cancelled; when the gateway stops, their tasks may continue for `drain_timeout`.
+/// Starts the workers of tasks once `written` is cancelled, which means that the writes of the start are complete. When the gateway stops, their
+/// tasks may continue for `drain_timeout`.
 pub fn start_workers(
     app: &App,
     written: &CancellationToken,

@@ -64,7 +64,7 @@ fn parse_http_date(text: &str) -> Option<Millis> {
     parsed.ok().map(jiff::Timestamp::as_millisecond)
 }
 
-/// The model to try a channel with: the requested one, or its first chat model.
+/// The model to test a channel with: the requested one, or the channel's first chat model.
 ///
 /// # Errors
 /// A sentence for the operator if there is none.
@@ -84,13 +84,13 @@ pub fn tested_model(
     }
     let mut listed = open.channel.models.iter().map(|m| m.name.as_str());
     let first = listed.find(|model| catalogue.check_chat_model(model).is_ok());
-    let any = open.channel.models.is_empty()
+    let serves_every_model = open.channel.models.is_empty()
         && open.channel.base_url.is_none()
         && open.channel.api_keys.is_empty();
     match first {
         Some(model) => Ok(model.to_owned()),
         // A channel without address and key is the sandbox, and it serves every model.
-        None if any => Ok("gpt-5-nano".to_owned()),
+        None if serves_every_model => Ok("gpt-5-nano".to_owned()),
         None => Err(format!(
             "channel {name:?} lists no chat model: name one with --model"
         )),
@@ -130,7 +130,7 @@ pub async fn send_test_request(
     let target = Target {
         model: &known.upstream_id,
         stream: false,
-        capabilities: &known.traits,
+        capabilities: &known.capabilities,
         default_max_tokens: TEST_TOKENS,
     };
     let written = format

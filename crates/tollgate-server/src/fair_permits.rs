@@ -31,7 +31,7 @@ struct State {
     in_use: usize,
     /// The number of permits of each user who has any.
     by_user: HashMap<String, usize, RandomState>,
-    /// The requests that wait for a permit, in the order in which they were made.
+    /// The requests that wait for a permit, the oldest first.
     waiting: VecDeque<Waiting>,
     last_user: String,
     /// When last a user requested a permit who was not the one before. `None` if only one user has requested permits.
@@ -43,7 +43,7 @@ struct State {
 struct Granted {
     count: usize,
     until: Instant,
-    /// The most that can be granted.
+    /// The maximum that can be granted.
     limit: usize,
 }
 
@@ -100,7 +100,7 @@ impl FairPermits {
         (state.in_use < max).then(|| self.take(&mut state, user_id))
     }
 
-    /// Waits for a permit. A free one goes to the waiting user who has the fewest, then to the one who came first.
+    /// Waits for a permit. A free one goes to the waiting user who has the fewest; of several, to the one whose request is the oldest.
     pub async fn acquire(&self, user_id: &str) -> FairPermit {
         loop {
             let granted = {
@@ -160,8 +160,8 @@ impl FairPermits {
         self.change(|state| state.max = max);
     }
 
-    /// Replaces the maximum by a number of permits until a time; `None` ends that. `limit` is the most that can be granted. Permits beyond a smaller
-    /// number stay valid until they are dropped.
+    /// Replaces the maximum by a number of permits until a time; `None` ends that. `limit` is the maximum that can be granted. Permits beyond a
+    /// smaller number stay valid until they are dropped.
     pub fn set_granted(&self, granted: Option<(usize, Instant)>, limit: usize) {
         let granted = granted.map(|(count, until)| Granted {
             count,
@@ -183,14 +183,9 @@ impl FairPermits {
     }
 
     fn change(&self, change: impl FnOnce(&mut State)) {
-        let mut state = self.lock();
-        let before = state.current_max();
-        change(&mut state);
-        let has_more = state.current_max() > before;
-        drop(state);
-        if has_more {
-            self.grant();
-        }
+        change(&mut self.lock());
+        // The maximum may also have grown before, when the time of a granted number passed.
+        self.grant();
     }
 
     fn take(&self, state: &mut State, user_id: &str) -> FairPermit {

@@ -95,7 +95,7 @@ async fn receive(
 ) -> Result<Received, ApiError> {
     let mut form = Form::new(headers, body, MAX_FILE + MAX_OVERHEAD).map_err(form_error)?;
     let mut received = None;
-    for _ in 0..MAX_FIELDS {
+    for _ in 0..=MAX_FIELDS {
         let Some(mut field) = form.next_field().await.map_err(form_error)? else {
             let missing = || {
                 ApiError::invalid(format!(
@@ -344,7 +344,8 @@ mod tests {
             (file(b""), "is empty"),
             (file(&png(20_000, 5_001)), "20000x5001 pixels"),
             (form(&[("image", "a.png", &png(1, 1))]), "no field `file`"),
-            (form(&[("a", "", &b"1"[..]); 40]), "more than 32 fields"),
+            (form(&[("a", "", &b"1"[..]); 33]), "more than 32 fields"),
+            (form(&[("a", "", &b"1"[..]); 32]), "no field `file`"),
             (form(&[]), "no field `file`"),
             (file(&png(1, 1))[..90].to_vec(), "broke off"),
             (b"{}".to_vec(), "broke off"),

@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tollgate_core::Secret;
 
 use crate::routing::key_fingerprint;
@@ -35,6 +36,9 @@ pub enum StoredKey {
         /// Its last characters, if they may be shown.
         hint: Option<String>,
     },
+    /// A key that this version cannot parse, because a later version wrote it. It is kept as it is.
+    #[serde(untagged)]
+    Unknown(Value),
 }
 
 impl StoredKey {
@@ -83,14 +87,16 @@ impl StoredKey {
                 decrypt(sealed, channel, secrets_key)
                     .ok_or_else(|| "was encrypted under another `secrets.key`".to_owned())
             }
+            Self::Unknown(_) => Err("cannot be read by this version".to_owned()),
         }
     }
 
-    /// The key's fingerprint; `None` if the environment variable is not set on this node.
+    /// The key's fingerprint; `None` if the environment variable is not set on this node, or this version cannot parse the key.
     pub fn fingerprint(&self) -> Option<String> {
         match self {
             Self::Env(_) => self.open("", None).ok().as_ref().map(key_fingerprint),
             Self::Sealed { fingerprint, .. } => Some(fingerprint.clone()),
+            Self::Unknown(_) => None,
         }
     }
 
@@ -99,14 +105,16 @@ impl StoredKey {
         match self {
             Self::Env(_) => hint(&self.open("", None).ok()?),
             Self::Sealed { hint, .. } => hint.clone(),
+            Self::Unknown(_) => None,
         }
     }
 
-    /// `env:NAME` if the key is in an environment variable, else `sealed`.
+    /// `env:NAME` if the key is in an environment variable, `sealed` if it is encrypted, `unknown` if this version cannot parse it.
     pub fn origin(&self) -> String {
         match self {
             Self::Env(name) => format!("{ENV}{name}"),
             Self::Sealed { .. } => "sealed".to_owned(),
+            Self::Unknown(_) => "unknown".to_owned(),
         }
     }
 }

@@ -49,11 +49,11 @@ impl Reloadable {
         egress: &egress::Client,
         previous: Option<&Self>,
     ) -> Result<Self, String> {
-        let mut merged = Merged::default();
-        let catalogue = merged.catalogue(&file, &stored)?;
-        let channels = merged.channels(&file, &stored);
-        let deleted = merged.deleted_channels(&file, &stored);
-        let prices = merged.prices(&file, &stored);
+        let mut merger = Merger::default();
+        let catalogue = merger.catalogue(&file, &stored)?;
+        let channels = merger.channels(&file, &stored);
+        let deleted = merger.deleted_channels(&file, &stored);
+        let prices = merger.prices(&file, &stored);
         let configured = ConfiguredChannels {
             channels: &channels,
             deleted: &deleted,
@@ -70,8 +70,8 @@ impl Reloadable {
             key_origins: file.key_origins.clone(),
             file,
             stored,
-            errors: merged.errors,
-            shadowed: merged.shadowed,
+            errors: merger.errors,
+            shadowed: merger.shadowed,
         })
     }
 
@@ -130,14 +130,14 @@ impl Reloadable {
     }
 }
 
-/// Collects errors while the configurations of file and database are merged.
+/// Merges the configurations of file and database.
 #[derive(Default)]
-struct Merged {
+struct Merger {
     errors: Vec<String>,
     shadowed: Vec<String>,
 }
 
-impl Merged {
+impl Merger {
     fn catalogue(
         &mut self,
         file: &Config,
@@ -188,7 +188,7 @@ impl Merged {
     fn channel(&mut self, file: &Config, row: &ConfigurationRow) -> Option<Channel> {
         let stored = StoredChannel::from_row(&row.body);
         let channel = stored.to_channel(&row.name, file.secrets_key.as_ref());
-        self.or_error("channel", row, channel)
+        self.value_or_record_error("channel", row, channel)
     }
 
     fn prices(
@@ -205,7 +205,7 @@ impl Merged {
             let nothing = Map::new();
             let members = row.body.as_object().unwrap_or(&nothing);
             let price = price_from_json(members, file.currency);
-            if let Some(price) = self.or_error("price", row, price) {
+            if let Some(price) = self.value_or_record_error("price", row, price) {
                 prices.insert(row.name.clone(), price);
             }
         }
@@ -213,7 +213,7 @@ impl Merged {
     }
 
     /// The value of a row; `None` if it is invalid, and the error is recorded.
-    fn or_error<T>(
+    fn value_or_record_error<T>(
         &mut self,
         what: &str,
         row: &ConfigurationRow,

@@ -1,4 +1,4 @@
-//! Every path of the API, and the service that handles requests: chats directly, everything else through axum's router.
+//! Every path of the API, and the service that handles requests: chats with the model in the body directly, everything else through axum's router.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::state::App;
 
 /// The gateway's HTTP service.
 ///
-/// Chats, which most requests are, bypass axum's router: it boxes and clones requests and fills maps so often that a plain chat needed 6 % more CPU
+/// Chats with the model in the body, which most requests are, bypass axum's router: it boxes and clones requests and fills maps so often that a plain chat needed 6 % more CPU
 /// time.
 #[derive(Clone)]
 pub struct GatewayService {

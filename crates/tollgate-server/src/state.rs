@@ -62,7 +62,7 @@ pub struct App {
     pub limits: RateLimiter,
     /// The connection to Redis, for state that nodes share and may lose; `None` without `limits.redis_url`.
     pub redis: Option<Arc<RedisClient>>,
-    /// Shares channel state with the other nodes; `None` without Redis, or if this node is alone.
+    /// Shares channel state with the other nodes; `None` without Redis, or if no other node can use the database.
     pub links: Option<NodeLinks>,
     /// The memory budget of request bodies.
     pub body_budget: BodyBudget,
@@ -108,7 +108,7 @@ pub struct App {
     pub oidc: Option<Arc<OidcProvider>>,
     /// Hashes the passwords of admins.
     pub passwords: PasswordHasher,
-    /// Whether `/metrics` is served without a key: only on a loopback address.
+    /// Whether `/metrics` is served without a key: only on a loopback address, without `metrics.listen` and the PROXY protocol.
     pub metrics_public: bool,
 }
 
@@ -125,7 +125,7 @@ impl App {
         clock: Arc<dyn Clock>,
         fingerprint_of: FingerprintOf,
     ) -> Result<Arc<Self>, String> {
-        if let Some(storage) = config.storage_is_default() {
+        if let Some(storage) = config.default_storage_dir() {
             data_dir::create(&storage)?;
         }
         let admin_key = admin_key(&config)?;

@@ -1,5 +1,6 @@
 //! A channel of the database: its settings as in the configuration file, and its keys.
 
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 use tollgate_config::providers::provider_of_kind;
 use tollgate_config::{SettingError, channel_from_json};
@@ -21,14 +22,14 @@ pub struct StoredChannel {
 }
 
 impl StoredChannel {
-    /// Reads the channel from a row's body.
+    /// Reads the channel from a row's body. A key that this version cannot parse is a [`StoredKey::Unknown`], with which the channel cannot be opened.
     pub fn from_row(body: &Value) -> Self {
         let mut settings = body.as_object().cloned().unwrap_or_default();
-        let keys = settings.remove(API_KEYS).unwrap_or_default();
-        Self {
-            settings,
-            keys: serde_json::from_value(keys).unwrap_or_default(),
-        }
+        let keys = match settings.remove(API_KEYS).unwrap_or_default() {
+            Value::Null => Vec::new(),
+            keys => Vec::deserialize(&keys).unwrap_or_else(|_| vec![StoredKey::Unknown(keys)]),
+        };
+        Self { settings, keys }
     }
 
     /// Returns the row's body.
@@ -38,7 +39,8 @@ impl StoredChannel {
         Value::Object(body)
     }
 
-    /// The channel without its keys, for showing it. If a later version wrote it, settings that this version does not know are left out.
+    /// The channel without its keys, for showing it. If this version cannot parse the settings, because a later version wrote them, it has only name
+    /// and kind.
     pub fn without_keys(&self, name: &str) -> Channel {
         let unknown = || Channel {
             name: name.to_owned(),
@@ -79,5 +81,40 @@ impl StoredChannel {
             message,
         })?;
         Ok(channel)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_whose_keys_cannot_be_parsed_is_not_opened_without_them() {
+        let vault = json!({ "vault": "a/b" });
+        let path = json!({ "env": "PATH" });
+        for (keys, first_unknown) in [
+            (json!([path, vault]), "api_keys[1]"),
+            (json!([{ "env": 1 }]), "api_keys[0]"),
+            (json!([null]), "api_keys[0]"),
+            (vault, "api_keys[0]"),
+        ] {
+            let body = json!({ "kind": "openai", "api_keys": keys });
+            let channel = StoredChannel::from_row(&body);
+            let error = channel.to_channel("a", None).unwrap_err();
+            assert_eq!(error.path, first_unknown, "{error:?}");
+            assert!(!channel.keys.is_empty());
+            if keys.is_array() {
+                assert_eq!(channel.to_row(), body, "the keys are kept");
+            }
+        }
+        for body in [
+            json!({ "kind": "openai" }),
+            json!({ "kind": "openai", "api_keys": [] }),
+            json!({ "kind": "openai", "api_keys": [path] }),
+        ] {
+            let channel = StoredChannel::from_row(&body).to_channel("a", None);
+            let keys = body["api_keys"].as_array().map_or(0, Vec::len);
+            assert_eq!(channel.unwrap().api_keys.len(), keys);
+        }
     }
 }

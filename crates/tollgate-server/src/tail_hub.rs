@@ -1,9 +1,11 @@
 //! The live tail of this node: while there are watchers, one loop reads the events of all nodes from the database and sends them to all watchers.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use serde_json::Value;
 use tokio::sync::broadcast;
 use tollgate_core::Clock;
@@ -21,7 +23,7 @@ const WATCH: Millis = 60 * SECOND;
 const WATCH_INTERVAL: Duration = Duration::from_secs(15);
 /// How long the loop continues without watchers, so that a watcher that reconnects misses nothing.
 const IDLE: Duration = Duration::from_secs(30);
-/// Reads that a watcher may be behind before it is disconnected: 16 seconds.
+/// Reads with events that a watcher may be behind before it is disconnected: at least 16 seconds.
 const CAPACITY: usize = 64;
 
 /// An event of the live tail.
@@ -115,7 +117,13 @@ impl TailHub {
             sender,
             position: position.clone(),
         });
-        spawn_detached(Arc::clone(self).run());
+        let hub = Arc::clone(self);
+        spawn_detached(async move {
+            if AssertUnwindSafe(hub.run()).catch_unwind().await.is_err() {
+                // Its watchers are disconnected, and the next one starts the loop again.
+                *hub.lock() = None;
+            }
+        });
         Ok((receiver, position))
     }
 
@@ -139,7 +147,7 @@ impl TailHub {
     }
 
     /// Reads and sends events until there have been no watchers for a while.
-    async fn run(self: Arc<Self>) {
+    async fn run(&self) {
         let (mut last_watch, mut last_watcher) = (Instant::now(), Instant::now());
         loop {
             tokio::time::sleep(INTERVAL).await;

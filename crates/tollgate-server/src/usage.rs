@@ -44,14 +44,17 @@ pub async fn run(store: Store, clock: Arc<dyn Clock>, live_nodes: Arc<LiveNodes>
         }
         next_repair = Instant::now() + REPAIR_INTERVAL;
         match store.repair_usage_sums(clock.now() - repaired).await {
-            Ok(true) => tracing::info!(
-                "corrected sums of usage: a node of an older version had added only to the sums by hour"
-            ),
-            Ok(false) => {}
+            Ok(has_repaired) => {
+                repaired = REPAIRED_LATER;
+                if has_repaired {
+                    tracing::info!(
+                        "corrected sums of usage: a node of an older version had added only to the sums by hour"
+                    );
+                }
+            }
             Err(e) => {
                 tracing::warn!(error = %e, "cannot compare the sums of usage with the sums by hour");
             }
         }
-        repaired = REPAIRED_LATER;
     }
 }

@@ -37,7 +37,7 @@ impl Caller {
         self.permit.take()
     }
 
-    /// Checks that the key may use `model`: its list must contain the model's own name or its first one.
+    /// Checks that the key may use `model`: if it has a list of models, this must contain the model's own name or its first one.
     ///
     /// # Errors
     /// 403 that lists the models that it may use.

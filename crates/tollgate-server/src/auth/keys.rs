@@ -32,11 +32,11 @@ pub struct Authenticator {
 struct CachedKey {
     digest: [u8; 32],
     key: Arc<Key>,
-    /// When this secret of the key expires, if the key has been rotated since.
-    replaced_at: Option<Millis>,
+    /// When this secret expires. `None` if it is the key's current one.
+    secret_expires_at: Option<Millis>,
 }
 
-/// A key, and when the presented secret expires, if the key has been rotated since.
+/// A key, and when the presented secret expires. `None` if it is the key's current one.
 type FoundKey = (Arc<Key>, Option<Millis>);
 
 /// Why a request is not authenticated.
@@ -44,7 +44,7 @@ type FoundKey = (Arc<Key>, Option<Millis>);
 pub enum AuthError {
     /// The request has no key.
     MissingKey,
-    /// The key is unknown, revoked or expired; the text says which.
+    /// The key is unknown, replaced, revoked or expired; the text says which.
     InvalidKey(&'static str),
     /// The key's user is disabled.
     UserDisabled,
@@ -99,11 +99,11 @@ impl Authenticator {
 
     async fn check_key(&self, presented: &str) -> Result<Arc<Key>, AuthError> {
         let digest = id::key_digest(presented);
-        let (key, replaced_at) = match self.cached(&digest) {
+        let (key, secret_expires_at) = match self.cached(&digest) {
             Some(found) => found,
             None => Box::pin(self.look_up(digest)).await?,
         };
-        if replaced_at.is_some_and(|replaced_at| replaced_at <= self.clock.now()) {
+        if secret_expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(AuthError::InvalidKey(
                 "this API key was replaced by another",
             ));
@@ -115,7 +115,8 @@ impl Authenticator {
     fn cached(&self, digest: &[u8; 32]) -> Option<FoundKey> {
         let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
         let found = cache.get(&digest_prefix(digest))?;
-        bool::from(found.digest.ct_eq(digest)).then(|| (Arc::clone(&found.key), found.replaced_at))
+        let is_same = bool::from(found.digest.ct_eq(digest));
+        is_same.then(|| (Arc::clone(&found.key), found.secret_expires_at))
     }
 
     async fn look_up(&self, digest: [u8; 32]) -> Result<FoundKey, AuthError> {
@@ -125,7 +126,7 @@ impl Authenticator {
         let found = found.map_err(AuthError::Store)?;
         let key = Arc::new(found.ok_or(AuthError::InvalidKey("this API key is not known"))?);
         // A secret from before the last rotation; without a known expiry it is invalid at once.
-        let replaced_at = (key.hash != hash).then(|| key.previous_valid_until.unwrap_or(0));
+        let secret_expires_at = (key.hash != hash).then(|| key.previous_valid_until.unwrap_or(0));
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         // If the version has changed since, the key was read before that change: it is used for this request and not cached.
         if self.version.load(Ordering::Acquire) == version {
@@ -133,11 +134,11 @@ impl Authenticator {
             let cached = CachedKey {
                 digest,
                 key,
-                replaced_at,
+                secret_expires_at,
             };
             cache.insert(digest_prefix(&digest), cached);
         }
-        Ok((key, replaced_at))
+        Ok((key, secret_expires_at))
     }
 
     /// Calls [`Authenticator::forget_changed_keys`] three times a second. Never returns.

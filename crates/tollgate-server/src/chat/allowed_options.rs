@@ -21,7 +21,7 @@ pub struct RequestOptions {
 
 struct RequestedOption {
     found: FoundOption,
-    /// Whether the price of the model includes the option.
+    /// Whether the model has a price for the option: then it is forwarded to every channel.
     is_priced: bool,
 }
 
@@ -118,10 +118,10 @@ impl RequestOptions {
     /// # Errors
     /// 400 if the response would be different without one of them.
     pub fn not_allowed(&self, channel: &Channel) -> Result<Vec<&FoundOption>, InvalidRequest> {
-        let is_allowed = |requested: &&RequestedOption| {
+        let is_denied = |requested: &&RequestedOption| {
             !requested.is_priced && !channel.allows(requested.found.option)
         };
-        let denied = self.options.iter().filter(is_allowed);
+        let denied = self.options.iter().filter(is_denied);
         let denied: Vec<_> = denied.map(|requested| &requested.found).collect();
         let differs = |found: &&&FoundOption| found.if_not_allowed() == IfNotAllowed::Reject;
         match denied.iter().find(differs) {
@@ -137,7 +137,7 @@ impl RequestOptions {
         found.map(|option| &option.found)
     }
 
-    /// Adds the beta features that `channel` does not forward to `into`, and removes them from the headers.
+    /// Adds the beta features that `channel` does not forward to `into.names`; if there are any, sets `into.headers` to `headers` without them.
     pub fn filter_betas(&self, headers: &HeaderMap, channel: &Channel, into: &mut NotForwarded) {
         if !self.has_betas {
             return;
@@ -147,7 +147,11 @@ impl RequestOptions {
         for header in BETA_HEADERS {
             filtered.remove(header);
             for value in headers.get_all(header) {
-                let names = value.to_str().unwrap_or_default().split(',').map(str::trim);
+                let Ok(value) = value.to_str() else {
+                    into.names.push(header.to_owned());
+                    continue;
+                };
+                let names = value.split(',').map(str::trim);
                 for name in names.filter(|name| !name.is_empty()) {
                     let value = HeaderValue::from_str(name);
                     match (is_allowed_beta(name, &channel.betas), value) {

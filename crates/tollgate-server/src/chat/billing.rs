@@ -24,11 +24,12 @@ use crate::metrics::{ChatHoldKind, ChatTimes, EndedChat, Metrics};
 use crate::otel::ChatContent;
 use crate::spawn::spawn_detached;
 
-/// How often a settlement is tried while the database is unavailable, and the pause between attempts.
+/// Attempts to write a settlement while the database is unavailable, and the pause between them.
 const SETTLE_TRIES: u32 = 2;
 const SETTLE_RETRY_PAUSE: Duration = Duration::from_millis(250);
-/// How often, once a second, the gateway tries to release a hold that could not be settled.
+/// Attempts to release a hold that could not be settled; a second passes after each.
 const RELEASE_TRIES: u32 = 240;
+
 /// The parts of the gateway that billing needs.
 pub struct BillingContext {
     /// Holds and charges.
@@ -84,6 +85,7 @@ struct InFlight {
 /// The tokens to charge.
 #[derive(Debug, Clone, Default)]
 struct ChargedTokens {
+    /// All tokens, except those of `parts`.
     counts: TokenCounts,
     /// All tokens, including those of parts that are charged separately.
     all: TokenCounts,
@@ -133,7 +135,7 @@ impl Bill {
                 let needed = chat.prices.cost(&held_tokens);
                 let needed = needed.map(|tokens| tokens + chat.held_parts);
                 let error = errors::from_rejection(rejection, needed, context.currency);
-                bounds.advise(error, chat.format)
+                bounds.suggest_smaller_limit(error, chat.format)
             })?
         } else {
             ChatHold::None
@@ -212,7 +214,7 @@ impl Bill {
         self.has_client_left
     }
 
-    /// Whether the upstream generates output that is not visible, so that only its usage shows the cost.
+    /// Whether the upstream generates output that is not visible, so that only its usage shows the cost. False once a usage with reasoning is known.
     pub fn is_output_hidden(&self) -> bool {
         let is_counted = self.delivered.usage.is_some_and(|usage| {
             // Google reports complete counts in every chunk.
@@ -238,12 +240,17 @@ impl Bill {
         self.notes.content()
     }
 
+    /// The notes about the request.
+    pub fn notes(&self) -> &RequestNotes {
+        &self.notes
+    }
+
     /// The tasks that shutdown waits for.
     pub fn closing(&self) -> TaskTracker {
         self.context.closing.clone()
     }
 
-    /// The client's name of the model; empty once the bill is settled.
+    /// The name that channels use for the model; empty once the bill is settled.
     pub fn model(&self) -> &str {
         self.chat.as_ref().map_or("", |chat| &chat.model)
     }
@@ -253,7 +260,7 @@ impl Bill {
         self.bounds.estimated_prompt
     }
 
-    /// Records a failed attempt, which costs nothing.
+    /// Adds a failed attempt to the chat's record.
     pub fn add_failed_attempt(&mut self, channel: &str, error: &ProviderError) {
         self.attempts.push(json!({
             "channel": channel,
@@ -271,13 +278,17 @@ impl Bill {
     /// Settles what was delivered; the charge is on disk when this returns. `outcome` is stored in the chat's record.
     ///
     /// # Errors
-    /// If nothing could be charged; then the end of the response must not be sent to the client.
+    /// If the charge is not known to be on disk; then the end of the response must not be sent to the client.
     pub async fn settle(&mut self, outcome: &'static str) -> Result<Amount, ApiError> {
         let Some(chat) = self.chat.take() else {
             return Ok(Amount::ZERO);
         };
-        let settlement = self.settlement(chat, outcome);
-        match settlement.write(&self.context).await {
+        let pending = PendingSettlement {
+            settlement: Some(self.settlement(chat, outcome)),
+            context: Arc::clone(&self.context),
+        };
+        let (settlement, written) = pending.write().await;
+        match written {
             Ok(SettleOutcome::Settled { cost } | SettleOutcome::SettledInDebt { cost, .. }) => {
                 Ok(cost)
             }
@@ -449,15 +460,32 @@ impl Drop for Bill {
         }
         let outcome = if was_sent { "client_gone" } else { "refused" };
         let settlement = self.settlement(chat, outcome);
-        let context = Arc::clone(&self.context);
-        spawn_detached(self.context.closing.track_future(async move {
-            if let Err(e) = settlement.write(&context).await {
-                tracing::error!(chat = settlement.chat.id, error = %e, "an abandoned chat could not be settled");
-                if settlement.is_hold_stored() {
-                    settlement.release_hold(context).await;
-                }
-            }
-        }));
+        settlement.write_in_background(Arc::clone(&self.context));
+    }
+}
+
+/// A settlement that is being written. If it is dropped before that has ended, because the client left meanwhile, it is written in the background.
+struct PendingSettlement {
+    /// `None` once the write has ended.
+    settlement: Option<Settlement>,
+    context: Arc<BillingContext>,
+}
+
+impl PendingSettlement {
+    /// Writes the settlement; returns it with the result.
+    async fn write(mut self) -> (Settlement, Result<SettleOutcome, StoreError>) {
+        let settlement = self.settlement.as_ref().expect("it was not written yet");
+        let written = settlement.write(&self.context).await;
+        let settlement = self.settlement.take().expect("only this function takes it");
+        (settlement, written)
+    }
+}
+
+impl Drop for PendingSettlement {
+    fn drop(&mut self) {
+        if let Some(settlement) = self.settlement.take() {
+            settlement.write_in_background(Arc::clone(&self.context));
+        }
     }
 }
 
@@ -484,7 +512,7 @@ impl Settlement {
         let mut tries = 1;
         let outcome = loop {
             match settle().await {
-                Err(error) if may_pass(&error) && tries < SETTLE_TRIES => {
+                Err(error) if is_temporary(&error) && tries < SETTLE_TRIES => {
                     tries += 1;
                     tokio::time::sleep(SETTLE_RETRY_PAUSE).await;
                 }
@@ -509,10 +537,25 @@ impl Settlement {
         outcome
     }
 
+    /// Settles a chat whose client has left. If that fails, a stored hold is released.
+    fn write_in_background(self, context: Arc<BillingContext>) {
+        let closing = context.closing.clone();
+        spawn_detached(closing.track_future(async move {
+            if let Err(e) = self.write(&context).await {
+                tracing::error!(chat = self.chat.id, error = %e, "an abandoned chat could not be settled");
+                if self.is_hold_stored() {
+                    self.release_hold(context).await;
+                }
+            }
+        }));
+    }
+
     /// Releases the hold of a chat whose end was never sent, as soon as the database is available again. Nothing is charged.
     async fn release_hold(mut self, context: Arc<BillingContext>) {
         let end = Arc::make_mut(&mut self.end);
         end.tokens = TokenCounts::default();
+        end.parts = ChatParts::default();
+        (end.estimated, end.clamped) = (false, 0);
         end.outcome = "failed";
         for _ in 0..RELEASE_TRIES {
             if self.write(&context).await.is_ok() {
@@ -534,7 +577,7 @@ fn token_counts(usage: &Usage) -> TokenCounts {
 }
 
 /// Whether a settlement that failed with `error` may succeed when it is retried.
-fn may_pass(error: &StoreError) -> bool {
+fn is_temporary(error: &StoreError) -> bool {
     matches!(
         error,
         StoreError::Unavailable(_) | StoreError::Overloaded | StoreError::DiskFull(_)
@@ -546,7 +589,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_settlement_is_tried_again_after_what_may_pass() {
+    fn a_settlement_is_tried_again_after_a_temporary_error() {
         let why = || "why".to_owned();
         for (error, is_tried_again) in [
             (StoreError::Unavailable(why()), true),
@@ -555,7 +598,7 @@ mod tests {
             (StoreError::Invalid(why()), false),
             (StoreError::Broken(why()), false),
         ] {
-            assert_eq!(may_pass(&error), is_tried_again, "{error}");
+            assert_eq!(is_temporary(&error), is_tried_again, "{error}");
         }
     }
 }

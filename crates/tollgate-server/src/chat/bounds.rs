@@ -16,7 +16,7 @@ use crate::chat::part_charges;
 const MAX_FRAMING_TOKENS: u64 = 16_384;
 /// Tokens held for framing. A JSON body has more bytes than its texts have tokens, so few are needed.
 const HELD_FRAMING_TOKENS: u64 = 16;
-/// Tokens that one image may count as.
+/// Tokens that an upstream may count for one attachment, at most.
 const MAX_ATTACHMENT_TOKENS: u64 = 50_000;
 /// Tokens held for what a provider adds to a prompt: search results, stored conversations.
 const HELD_PROVIDER_INPUT: u64 = 50_000;
@@ -26,7 +26,7 @@ const DEFAULT_CONTEXT_WINDOW: u64 = 1_048_576;
 const MAX_UNBOUNDED_OUTPUT: u64 = 1_000_000;
 /// Reasoning tokens that some servers do not count towards the client's maximum.
 const MAX_UNCOUNTED_REASONING: u64 = 131_072;
-/// The most output tokens that a model generates in a second.
+/// The maximum number of output tokens that a model generates in a second, for one choice.
 const MAX_TOKENS_PER_SECOND: u64 = 150;
 
 /// Estimates and bounds of the tokens that a request can cost.
@@ -49,7 +49,7 @@ pub struct ChargeBounds {
     choices: u64,
     /// Whether the client gave a maximum of output tokens.
     has_client_cap: bool,
-    /// The prices of what is charged apart.
+    /// The prices of parts that are charged separately.
     pub parts: PartPrices,
     /// Whether the request may call tools that have a price for each call.
     has_priced_tools: bool,
@@ -63,7 +63,8 @@ pub struct HiddenOutput {
 }
 
 impl ChargeBounds {
-    /// The bounds of a request with that body in that format. `default_max_tokens` of output are held if it has no maximum.
+    /// The bounds of a request with that body in that format. If it has no maximum of output tokens, `default_max_tokens` and its budget for thinking
+    /// are held. The prompt that is held is computed only if `needs_hold`.
     pub fn new(
         format: &dyn Format,
         summary: &RequestSummary,
@@ -81,7 +82,18 @@ impl ChargeBounds {
                 0 => 0,
                 _ => held_attachment_tokens(body),
             };
-            let by_provider = match is_open_ended && files == 0 {
+            // What is held for files that the provider fetches covers that it does. It may add to the prompt for other reasons, too.
+            let is_open_ended_without_files = match files {
+                0 => is_open_ended,
+                _ => {
+                    let summary = RequestSummary {
+                        attachments: 0,
+                        ..summary.clone()
+                    };
+                    summary.has_stored_context || has_open_ended_prompt(format, body, &summary)
+                }
+            };
+            let by_provider = match is_open_ended_without_files {
                 true => HELD_PROVIDER_INPUT,
                 false => 0,
             };
@@ -140,8 +152,8 @@ impl ChargeBounds {
         part_charges::held_parts(held, prices, &self.parts, self.has_priced_tools)
     }
 
-    /// If the client set no maximum, adds to the error of a hold that is not covered how it can lower the hold.
-    pub fn advise(&self, mut error: ApiError, format: &str) -> ApiError {
+    /// If the client set no maximum of output tokens, adds to the error of a hold that is not covered which field lowers the hold.
+    pub fn suggest_smaller_limit(&self, mut error: ApiError, format: &str) -> ApiError {
         if !self.has_client_cap && error.kind == ErrorKind::PaymentRequired {
             let format = tollgate_chat::by_name(format).map(Format::client_format);
             let field = format.map_or("max_tokens", |f| (f.field_name)(RequestField::MaxTokens));
@@ -219,7 +231,7 @@ impl ChargeBounds {
         (usage, clamped)
     }
 
-    /// The tokens that may have been generated invisibly in `elapsed`, beside the visible ones: what cap, effort and time allow.
+    /// The maximum number of tokens that may have been generated invisibly in `elapsed`, beside the visible ones: what cap, effort and time allow.
     pub fn unseen_output(&self, hidden: HiddenOutput, elapsed: Duration, visible: u64) -> u64 {
         let cap = self.max_output.unwrap_or(MAX_UNBOUNDED_OUTPUT);
         let cap = cap.saturating_mul(self.choices);
@@ -266,22 +278,23 @@ impl HiddenOutput {
     }
 }
 
-/// The percentage of the cap that reasoning uses at the effort that the body requests, or at any effort if it requests none. The percentages are
-/// those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, plus a half.
+/// The percentage of the cap that reasoning uses at the highest effort in the body, because other members may have the same name, or at any effort if
+/// there is none. The percentages are those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, plus a half.
 fn effort_percent(body: &[u8]) -> u64 {
-    let Some(at) = memchr::memmem::find(body, b"effort\"") else {
-        return 100;
-    };
-    let value = body[at + b"effort\"".len()..].trim_ascii_start();
-    let value = value.strip_prefix(b":").unwrap_or(value).trim_ascii_start();
-    let value = value.strip_prefix(b"\"").unwrap_or(value);
-    match value.split(|byte| *byte == b'"').next() {
-        Some(b"none") => 0,
-        Some(b"minimal") => 15,
-        Some(b"low") => 30,
-        Some(b"medium") => 75,
-        _ => 100,
-    }
+    const NAME: &[u8] = b"effort\"";
+    let percents = memchr::memmem::find_iter(body, NAME).filter_map(|at| {
+        let value = body[at + NAME.len()..].trim_ascii_start();
+        let value = value.strip_prefix(b":")?.trim_ascii_start();
+        let value = value.strip_prefix(b"\"")?;
+        Some(match value.split(|byte| *byte == b'"').next() {
+            Some(b"none") => 0,
+            Some(b"minimal") => 15,
+            Some(b"low") => 30,
+            Some(b"medium") => 75,
+            _ => 100,
+        })
+    });
+    percents.max().unwrap_or(100)
 }
 
 #[cfg(test)]
@@ -371,6 +384,14 @@ mod tests {
             (r#"{"reasoning_effort":"low"}"#, 30),
             (r#"{"reasoning": {"effort" : "none"}}"#, 0),
             (r#"{"messages":[]}"#, 100),
+            (
+                r#"{"metadata":{"effort":"none"},"reasoning_effort":"high"}"#,
+                100,
+            ),
+            (
+                r#"{"messages":[{"content":"no effort"}],"reasoning_effort":"low"}"#,
+                30,
+            ),
         ] {
             assert_eq!(effort_percent(body.as_bytes()), percent, "{body}");
         }

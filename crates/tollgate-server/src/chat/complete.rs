@@ -9,7 +9,8 @@ use crate::chat::endpoint::Endpoint;
 use crate::chat::signature_cache::SignatureCache;
 use crate::chat::translate::{PreparedRequest, restore_tool_name};
 
-/// Converts an upstream's complete response to the client's format. Also returns the response's id, for formats with threads.
+/// Converts an upstream's complete response to the client's format. Also returns the id of a forwarded response; `None` if the response was
+/// translated, or providers of the format store no conversations.
 ///
 /// # Errors
 /// The response is malformed, or contains an error of the upstream.

@@ -47,7 +47,7 @@ pub struct ChatContext {
 }
 
 impl ChatContext {
-    /// Loads the location of the stored conversation that a request continues from the other nodes, if this one does not have it.
+    /// Reads from Redis on which channel the conversation that a request continues is stored, if this node does not know it.
     ///
     /// # Errors
     /// 404 if the stored response is another user's.

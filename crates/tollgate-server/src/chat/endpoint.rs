@@ -60,7 +60,7 @@ pub enum ChatOperation {
     ModelInBody,
     /// Generates a response or counts tokens; the path names the model and the operation (`MODEL:countTokens`).
     ModelInPath,
-    /// Counts the prompt's tokens.
+    /// Estimates the prompt's tokens; the body names the model.
     CountTokens,
 }
 
@@ -168,7 +168,8 @@ pub static CHAT_PATHS: &[ChatPath] = &[
     ),
 ];
 
-/// The endpoint whose error format applies to a path, for responses that are not from a chat handler: unknown paths, wrong methods, missing keys.
+/// The endpoint whose error format applies to a path, for responses that are not from a chat handler: unknown paths and wrong methods. `None` for all
+/// other paths: their errors are in the envelope of the client API.
 pub fn by_path(path: &str) -> Option<Endpoint> {
     const PREFIXES: &[(&str, Endpoint)] = &[
         ("/openai/", BARE_CHAT_COMPLETIONS),
@@ -189,7 +190,7 @@ pub fn is_chat_path(path: &str) -> bool {
     by_path(path).is_some() || OTHERS.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// A parameter of the query, percent-decoded.
+/// The first parameter of that name in the query, percent-decoded. `None` if there is none.
 pub fn query_parameter<'a>(uri: &'a Uri, name: &str) -> Option<std::borrow::Cow<'a, str>> {
     let mut pairs = url::form_urlencoded::parse(uri.query()?.as_bytes());
     pairs

@@ -16,20 +16,21 @@ use crate::chat::error::ChatErrorResponse;
 
 /// Largest file, in bytes: 20 MB.
 const MAX_FILE_BYTES: u64 = 20 * 1_048_576;
-/// Bytes of all files of a request.
+/// Largest sum of all files of a request, in bytes: 64 MB.
 const MAX_TOTAL_BYTES: u64 = 64 * 1_048_576;
 /// How long fetching one file may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_REDIRECTS: u32 = 3;
 /// Files that are fetched at the same time.
 const CONCURRENCY: usize = 4;
-/// Files of one request.
+/// Maximum number of files of one request.
 const MAX_FILES: usize = 100;
 
 /// Replaces the URLs that the upstream does not accept by the files that they point to, as base64.
 ///
 /// # Errors
-/// 400 that names the URL and why it could not be fetched.
+/// 400 that names the URL and why it could not be fetched, or that its file is of an unknown type; 400 for more than [`MAX_FILES`] URLs, or more than
+/// [`MAX_TOTAL_BYTES`] together.
 pub async fn inline_urls(
     egress: &egress::Client,
     request: &mut Request,
@@ -56,17 +57,21 @@ pub async fn inline_urls(
         .map(|source| url_of(source).to_owned())
         .collect();
     let fetching: Vec<_> = urls.iter().map(|url| fetch_file(egress, url)).collect();
-    let fetched: Vec<Vec<u8>> = stream::iter(fetching)
-        .buffered(CONCURRENCY)
-        .try_collect()
-        .await?;
-    if fetched.iter().map(|bytes| bytes.len() as u64).sum::<u64>() > MAX_TOTAL_BYTES {
-        let message = format!(
-            "the files behind the URLs are larger than {} MB together",
-            MAX_TOTAL_BYTES / 1_048_576
-        );
-        return Err(InvalidRequest::body(message).into());
+    let mut fetching = stream::iter(fetching).buffered(CONCURRENCY);
+    let mut fetched: Vec<Vec<u8>> = Vec::with_capacity(urls.len());
+    let mut total = 0;
+    while let Some(bytes) = fetching.try_next().await? {
+        total += bytes.len() as u64;
+        if total > MAX_TOTAL_BYTES {
+            let message = format!(
+                "the files behind the URLs are larger than {} MB together",
+                MAX_TOTAL_BYTES / 1_048_576
+            );
+            return Err(InvalidRequest::body(message).into());
+        }
+        fetched.push(bytes);
     }
+    drop(fetching);
     for ((source, url), bytes) in wanted.into_iter().zip(&urls).zip(fetched) {
         let Some(media_type) = media::sniff_media_type(&bytes) else {
             let message = format!(

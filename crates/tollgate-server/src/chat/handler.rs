@@ -110,8 +110,8 @@ async fn try_handle(
 
     // 4. Count the estimated tokens against the limits, and hold the highest cost.
     let request_id = request.request_id.as_str();
-    let booked = &channel_model;
-    let chat = new_chat(endpoint, &key, booked, is_stream, request_id, prices, now);
+    let name = &channel_model;
+    let chat = new_chat(endpoint, &key, name, is_stream, request_id, prices, now);
     let chat_id = chat.id.clone();
     let (permit, notes) = (caller.take_permit(), request.notes.clone());
     let content = || ChatContent::new(endpoint.format, &body.bytes, is_stream, json_array);
@@ -392,13 +392,13 @@ impl ChannelFailover<'_> {
             let is_thinking_set =
                 self.conversation.summary.has_reasoning_settings || model.reasoning.is_some();
             let (format, body) = (prepared.format, &prepared.body);
-            HiddenOutput::of_stream(format, &model.traits, is_thinking_set, body)
+            HiddenOutput::of_stream(format, &model.capabilities, is_thinking_set, body)
         } else {
             HiddenOutput::ALL
         };
         self.watch.request_sent(!hidden.is_none());
         let channel = &permit.open.channel.name;
-        let context_window = model.traits.context_window;
+        let context_window = model.capabilities.context_window;
         self.bill
             .request_sent(channel, &binding.upstream_name, hidden, context_window);
     }

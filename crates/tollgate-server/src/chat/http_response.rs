@@ -10,7 +10,7 @@ use crate::chat::complete;
 use crate::chat::endpoint::Endpoint;
 use crate::http::reply;
 
-/// A complete response, in the envelope unless the endpoint or the key requests a bare one.
+/// A complete response, in the envelope unless responses of the endpoint or of the key are bare.
 pub fn complete_response(endpoint: Endpoint, key: &Key, bare: Bytes) -> Response {
     if endpoint.bare || key.limits.bare_envelope {
         return reply::json_text(bare);
@@ -37,7 +37,7 @@ pub fn event_stream(body: Body, json_array: bool) -> Response {
     (headers, body).into_response()
 }
 
-/// The names as one header value; characters that are invalid in a header are left out.
+/// The names as one header value, separated by commas; commas, spaces and characters outside of ASCII are left out of the names.
 pub fn header_list(names: &[String]) -> HeaderValue {
     let clean = |name: &String| {
         name.chars()

@@ -95,6 +95,7 @@ pub fn model_entry(name: &str) -> Value {
         "created_at": CREATED_AT,
         "name": format!("models/{name}"),
         "displayName": name,
+        // The gateway does not know the limits of every model: all have these.
         "inputTokenLimit": 1_048_576,
         "outputTokenLimit": 65_536,
         "supportedGenerationMethods": ["generateContent", "countTokens"],

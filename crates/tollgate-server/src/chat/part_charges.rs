@@ -7,7 +7,7 @@ use tollgate_store::{ChatPart, TokenCounts, TokenPrices};
 
 /// The number of calls of each of the provider's tools that is held.
 const HELD_CALLS: u64 = 10;
-/// The most calls of one tool that are plausible for one request.
+/// The maximum number of calls of one tool that is plausible for one request.
 const MAX_CALLS: u64 = 1_000;
 /// The number of tokens in a price per million.
 const PER_MILLION: u64 = 1_000_000;
@@ -15,10 +15,10 @@ const PER_MILLION: u64 = 1_000_000;
 /// Removes the parts that have a separate price from `counts`, which are the tokens of `usage`, and returns them.
 pub fn split_parts(counts: &mut TokenCounts, usage: &Usage, prices: &PartPrices) -> Vec<ChatPart> {
     let mut parts = Vec::new();
-    let mut take = |name, price: Option<Amount>, of: &mut u64, tokens: u64| {
-        let units = tokens.min(*of);
+    let mut take = |name, price: Option<Amount>, count: &mut u64, tokens: u64| {
+        let units = tokens.min(*count);
         if let Some(price) = price.filter(|_| units > 0) {
-            *of -= units;
+            *count -= units;
             let units_per_price = PER_MILLION;
             parts.push(ChatPart {
                 name,
@@ -89,7 +89,8 @@ pub fn estimate_parts(usage: &mut Usage, tokens: &TokenPrices, prices: &PartPric
     }
 }
 
-/// The amount that is held for parts, in addition to `held`, the held tokens.
+/// The amount that is held for parts, in addition to the cost of `held`, the held tokens: the highest price that may apply to them, and ten calls of
+/// each tool with a price if `has_tools`. `None` if it is out of range.
 pub fn held_parts(
     held: &TokenCounts,
     tokens: &TokenPrices,
@@ -120,12 +121,12 @@ pub fn held_parts(
         ],
     )?
     .nanos();
-    let of_output = beyond(
+    let output_amount = beyond(
         output,
         plain_output,
         &[prices.audio_output, prices.image_output],
     )?;
-    total = total.checked_add(of_output.nanos())?;
+    total = total.checked_add(output_amount.nanos())?;
     for price in [prices.web_search, prices.web_fetch]
         .into_iter()
         .flatten()

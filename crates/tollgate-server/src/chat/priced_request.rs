@@ -59,7 +59,8 @@ impl PricedRequest {
     /// cost of the request. The output tokens that are held are also its limit.
     ///
     /// # Errors
-    /// 400 for an invalid option, 403 or 404 for the model or the thread, 502 if no channel serves the model.
+    /// 400 for an invalid option or a thread that no channel of the model supports, 403 or 404 for the model, the thread or the stored response, the
+    /// endpoint's `no_channel_status` if no channel serves the model, 500 if a price is out of range.
     pub fn new(
         context: &ChatContext,
         reloadable: &Reloadable,
@@ -141,7 +142,8 @@ fn check_model(
     Ok(channel_model.to_owned())
 }
 
-/// Adds a limit of output tokens to a request that has none: `default_max_tokens` plus the budget for thinking.
+/// Adds a limit of output tokens to a request that has none: `default_max_tokens` plus the budget for thinking. Returns the new body, or the same one
+/// if it is no JSON object.
 fn limit_output(
     endpoint: Endpoint,
     raw: Bytes,

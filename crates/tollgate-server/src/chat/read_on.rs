@@ -1,5 +1,5 @@
 //! Handles a stream whose client has left. The upstream reports what it charges only at the end: if a part of the output is hidden until then, the
-//! gateway reads on for a while; else it drops the stream at once, unless the upstream has probably sent its end already.
+//! gateway reads on for up to 30 s; else for up to 0.5 s and 256 more bytes of text, because the end may have been sent already.
 
 use std::time::Duration;
 
@@ -19,11 +19,12 @@ pub const MAX_READ_ON: Duration = Duration::from_secs(30);
 pub const MAX_READ_ON_VISIBLE: Duration = Duration::from_millis(500);
 /// Bytes of text that may still be received of a stream whose output was all visible: more text means that the stream is not about to end.
 const MAX_TRAILING_TEXT: u64 = 256;
-/// How often the gateway checks whether it is shutting down, and how long it reads on then.
+/// How often the gateway checks whether it is shutting down.
 const CLOSING_CHECK: Duration = Duration::from_millis(250);
+/// How long the gateway reads on after it has noticed a shutdown.
 const MAX_READ_ON_CLOSING: Duration = Duration::from_secs(3);
 
-/// Returns after `time`, or soon after the shutdown has begun to wait for the tasks in `closing`.
+/// Returns after `time`, or about 3 s after the shutdown has begun to wait for the tasks in `closing`, whichever is earlier.
 pub async fn sleep_unless_closing(time: Duration, closing: &TaskTracker) {
     let mut end = Instant::now() + time;
     let mut is_closing = false;
@@ -80,8 +81,8 @@ impl AbandonedStream {
         drop(bill);
     }
 
-    /// Reads to the end of the stream. Returns false if the stream breaks off, if more output is received than was held for, or if a stream with
-    /// visible output continues.
+    /// Reads to the end of the stream. Returns false if the end is not received by `deadline`, if the stream breaks off, if more output is received
+    /// than was held for, or if a stream whose output is all visible continues for more than [`MAX_TRAILING_TEXT`].
     async fn read_on(&mut self, deadline: Instant) -> bool {
         let max_output = self.bill.held_output();
         let is_hidden = self.bill.is_output_hidden();

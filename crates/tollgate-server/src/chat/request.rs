@@ -18,7 +18,7 @@ pub struct ChatRequest {
     pub endpoint: Endpoint,
     /// The model, and whether a stream is requested, if the path contains them.
     pub model_in_path: Option<(String, bool)>,
-    /// Whether a stream is one JSON array: for generateContent without `alt=sse`.
+    /// Whether the stream is one JSON array: for `streamGenerateContent` under `/gemini` without `alt=sse`.
     pub json_array: bool,
     /// The key in the query (`?key=`), if the endpoint accepts one there.
     pub query_key: Option<String>,
@@ -57,7 +57,8 @@ impl ChatRequest {
 /// Authenticates a request and admits it by the rate limits of its key.
 ///
 /// # Errors
-/// 401, 403, 429.
+/// 401 without a valid key, 403 if the account is disabled, 429 over a limit; the errors of the database; 503 if limits cannot be counted and
+/// `limits.on_redis_loss` is `closed`.
 pub async fn authenticate(
     context: &ChatContext,
     headers: &HeaderMap,

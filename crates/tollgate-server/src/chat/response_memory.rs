@@ -13,7 +13,7 @@ const MIB: usize = 1_048_576;
 const MAX_RESPONSE_BYTES: usize = 64 * MIB;
 /// Memory for all responses that are larger than [`UNCOUNTED`]; one of the largest needs twice its size while it is assembled.
 const MAX_MEMORY_BYTES: usize = 160 * MIB;
-/// Bytes of each response that are not counted.
+/// Responses of up to this many bytes are not counted.
 const UNCOUNTED: usize = MIB;
 /// Bytes that one permit stands for.
 const BYTES_PER_PERMIT: usize = 64 * 1024;
@@ -40,10 +40,10 @@ impl Default for ResponseBudget {
 }
 
 impl ResponseBudget {
-    /// Reads `body` to its end.
+    /// Reads `body` to its end. A response that is received in one chunk does not count.
     ///
     /// # Errors
-    /// The connection's errors; too large; unavailable, if other responses use all the memory.
+    /// The connection's errors; too large; interrupted, if other responses use the memory for 30 s.
     pub async fn collect(&self, mut body: ChatBody) -> Result<BufferedResponse, ProviderError> {
         let from_egress = |e| ProviderError::from(&e);
         let first = body.chunk().await.map_err(from_egress)?.unwrap_or_default();

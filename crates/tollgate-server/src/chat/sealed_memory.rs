@@ -42,7 +42,7 @@ pub enum EntryKind {
 pub enum Found {
     /// The entry does not exist.
     Nothing,
-    /// The entry belongs to another user.
+    /// The entry cannot be decrypted with the user's key: it belongs to another user.
     OfAnother,
     /// The content of the entry.
     Text(Vec<u8>),
@@ -69,7 +69,7 @@ impl SealedMemory {
         }
     }
 
-    /// Writes an entry of the user in the background. The write may fail.
+    /// Writes an entry of the user in the background. The write may fail, and is left out while [`MAX_WRITES`] others are in progress.
     pub fn put(&self, kind: EntryKind, user_id: &str, id: &str, text: &[u8]) {
         let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
             return;
@@ -87,7 +87,7 @@ impl SealedMemory {
         });
     }
 
-    /// Reads the user's entries with these ids, in their order, in one call. `None` if Redis does not respond in time.
+    /// Reads the user's entries with these ids, in their order, in one call. `None` if Redis fails or does not respond in time.
     pub async fn get(&self, kind: EntryKind, user_id: &str, ids: &[&str]) -> Option<Vec<Found>> {
         let names = ids.iter().map(|id| self.name(kind, user_id, id));
         let names: Vec<String> = names.collect();

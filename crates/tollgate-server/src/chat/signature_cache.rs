@@ -26,9 +26,9 @@ const ESTIMATED_ENTRIES: usize = 16 * 1024;
 /// How long an entry is kept, and so how long a conversation may pause.
 const TTL: Duration = Duration::from_secs(24 * 3_600);
 
-/// How long the gateway remembers that the other nodes have no entry for a call.
+/// How long the gateway remembers that the shared cache has no entry for a call.
 const MISSING_TTL: Duration = Duration::from_secs(600);
-/// Calls of one request that are requested from the other nodes: the latest ones.
+/// Calls of one request whose entries are read from the shared cache, at most: the latest ones.
 const MAX_FETCHED: usize = 64;
 
 /// Signatures and reasoning, by tool call.
@@ -131,7 +131,7 @@ impl SignatureCache {
         }
     }
 
-    /// The calls without a signature for which this node has no entry, the latest first.
+    /// The calls without a signature for which this node has no entry, in turns without signed reasoning; the latest first, at most [`MAX_FETCHED`].
     fn missing_calls<'a>(&self, user_id: &str, request: &'a Request) -> Vec<&'a str> {
         let turns = request.turns.iter().rev();
         let unsigned = turns.filter(|turn| turn.role == Role::Assistant && !is_signed(turn));
@@ -147,7 +147,8 @@ impl SignatureCache {
         ids.filter(is_missing).take(MAX_FETCHED).collect()
     }
 
-    /// Restores the signatures of those tool calls of `request` that have none.
+    /// Restores the signatures of those tool calls of `request` that have none, and inserts the reasoning before the calls of each turn that has no
+    /// signed reasoning; reasoning without a signature is inserted only into turns that have no reasoning.
     pub fn restore(&self, user_id: &str, request: &mut Request) {
         if self.local.is_empty() {
             return;
@@ -158,7 +159,7 @@ impl SignatureCache {
             .filter(|turn| turn.role == Role::Assistant)
         {
             let has_signature = is_signed(turn);
-            let has_text = turn.parts.iter().any(|part| byte_size(part) > 0);
+            let has_reasoning = turn.parts.iter().any(|part| byte_size(part) > 0);
             let mut at = 0;
             while at < turn.parts.len() {
                 if let PartKind::ToolCall { id, signature, .. } = &mut turn.parts[at].kind
@@ -169,7 +170,7 @@ impl SignatureCache {
                         signature.clone_from(&entry.signature);
                     }
                     let is_signed = entry.reasoning.iter().any(is_signed_reasoning);
-                    if !has_signature && (is_signed || !has_text) {
+                    if !has_signature && (is_signed || !has_reasoning) {
                         turn.parts.splice(at..at, entry.reasoning.iter().cloned());
                         at += entry.reasoning.len();
                     }

@@ -67,10 +67,10 @@ impl StoredConversations {
         self.local.insert(id.to_owned(), Arc::new(home));
     }
 
-    /// Reads the entry that [`Self::find`] needs for a request from those that nodes share.
+    /// Reads the entry that [`Self::find`] needs for a request from those that nodes share, if this node does not have it.
     ///
     /// # Errors
-    /// As [`Self::find`], if the conversation is another user's.
+    /// 404 if the stored response is another user's. (For a thread of another user, [`Self::find`] returns the error.)
     pub async fn fetch(
         &self,
         user_id: &str,

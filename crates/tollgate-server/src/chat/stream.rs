@@ -38,7 +38,11 @@ pub struct StartedStream {
 }
 
 /// Waits for the first piece for the client, so that the request can still fail over to another channel if the stream begins with an error.
-/// `received_bytes` counts what is received before it, such as a call that is sent in one piece: it is charged if the client leaves.
+/// `received_bytes` is set to the bytes of output that were received so far, such as a tool call that is sent in one piece: they are charged if the
+/// client leaves.
+///
+/// # Errors
+/// The connection's errors and those of the upstream; timed out after `first_byte_timeout` without a chunk; those of [`StreamWatch::check`].
 pub async fn start(
     mut body: ChatBody,
     mut converter: StreamConverter,
@@ -75,7 +79,7 @@ pub async fn start(
 
 /// The values that sending a stream needs beside the stream itself.
 pub struct StreamContext {
-    /// The parts of the gateway that chats need; used for the signature cache.
+    /// The parts of the gateway that chats need; used for the caches of signatures and of stored conversations.
     pub chat: Arc<ChatContext>,
     /// The bill of the request.
     pub bill: Bill,
@@ -83,7 +87,7 @@ pub struct StreamContext {
     pub permit: ChannelPermit,
     /// The client's endpoint.
     pub endpoint: Endpoint,
-    /// The user, for the signature cache.
+    /// The user, for these caches and the channel's health.
     pub user_id: String,
     /// Whether the provider stores the conversation, so that later requests can continue it.
     pub is_stored: bool,
@@ -199,7 +203,7 @@ impl StreamState {
                     return Some(out.into());
                 }
             };
-            self.last_sent = Instant::now();
+            let received_at = Instant::now();
             let piece = match chunk {
                 Ok(Some(chunk)) => self.converter.push(chunk),
                 Ok(None) => {
@@ -212,10 +216,12 @@ impl StreamState {
                 Ok(piece) => {
                     let delivered = self.converter.delivered(false);
                     self.context.bill.delivered = delivered;
-                    if let Err(error) = self.watch.check(&delivered, self.last_sent) {
+                    if let Err(error) = self.watch.check(&delivered, received_at) {
                         return Box::pin(self.fail(error)).await;
                     }
+                    // While the upstream sends only what the client does not receive, such as hidden reasoning, keep-alives are due.
                     if !piece.is_empty() {
+                        self.last_sent = received_at;
                         return Some(piece);
                     }
                 }
@@ -257,6 +263,7 @@ impl StreamState {
     async fn fail(&mut self, error: ProviderError) -> Option<Bytes> {
         (self.is_done, self.body) = (true, None);
         let StreamContext {
+            chat,
             permit,
             bill,
             user_id,
@@ -266,14 +273,16 @@ impl StreamState {
         tracing::warn!(channel = channel, error = %error, "an upstream's stream failed");
         permit.record_error(bill.model(), user_id, &error);
         bill.add_failed_attempt(channel, &error);
+        bill.notes().fail_attempt(error.kind.recorded_name());
+        let metrics = &chat.metrics;
+        metrics.chat_attempt_failed(channel, error.kind.recorded_name());
         if error.kind == UpstreamErrorKind::TooLarge {
             bill.response_was_too_large();
         }
+        // The sentence for the client depends on the kind of error. The status was sent already, and what was delivered is charged.
+        let message = error.client_message().into_owned();
         let settled = bill.settle("cut").await;
-        let error = ProviderError {
-            kind: UpstreamErrorKind::Unavailable,
-            ..error
-        };
+        let error = ProviderError::new(UpstreamErrorKind::Unavailable, message);
         let error = match settled {
             Ok(_) => ChatErrorResponse::from_upstream(error),
             Err(e) => ChatErrorResponse::from(e),

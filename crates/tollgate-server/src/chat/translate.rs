@@ -92,7 +92,8 @@ impl Conversation {
     /// Prepares the request for a provider's model on `channel`, with the client's headers.
     ///
     /// # Errors
-    /// 400 if the upstream's format cannot express the request; that of another channel may.
+    /// 400 if the upstream's format cannot express the request (that of another channel may), if the request is invalid, or if a file that it names
+    /// by URL cannot be fetched; 502 or 503 if the channel has no format for the model.
     pub async fn prepare(
         &mut self,
         context: &ChatContext,
@@ -110,13 +111,13 @@ impl Conversation {
         let target = Target {
             model: &model.upstream_id,
             stream: self.stream,
-            capabilities: &model.traits,
+            capabilities: &model.capabilities,
             default_max_tokens: context.settings.default_max_tokens,
         };
         if self.summary.thread.is_some() && !(same.is_some() && binding.stores_threads) {
             return Err(ChatErrorResponse::thread_unsupported());
         }
-        if !model.traits.supports_forced_tools && may_force_tool_call(&self.raw) {
+        if !model.capabilities.supports_forced_tools && may_force_tool_call(&self.raw) {
             self.check_forced_tool_call(context, endpoint, user_id)
                 .await?;
         }
@@ -124,7 +125,7 @@ impl Conversation {
         let is_unrequested = self.sends_unrequested_thoughts(endpoint, binding);
         let other_api = self.needs_other_api(same, binding);
         let fetches_all = self.summary.attachments > 0 && channel.0.fetches_urls();
-        let has_urls = fetches_all && memchr::memmem::find(&self.raw, b"://").is_some();
+        let has_urls = fetches_all && may_contain_url(&self.raw);
         let must_rewrite = adds_reasoning || is_unrequested || other_api || has_urls;
         if let (Some(format), true, false) = (same, self.summary.is_native, must_rewrite) {
             return self.forward(format, &target, channel.0, binding, not_forwarded);
@@ -135,7 +136,7 @@ impl Conversation {
         let searches = request.tools.iter().any(is_search);
         let mut by_preference = same.into_iter().chain(formats.iter().copied());
         let preferred = by_preference.clone().next();
-        let able = by_preference.find(|f| !searches || f.runs_web_search(&model.traits));
+        let able = by_preference.find(|f| !searches || f.runs_web_search(&model.capabilities));
         let Some(format) = able.or(preferred) else {
             return Err(ChatErrorResponse::no_channel(&self.model));
         };
@@ -148,7 +149,8 @@ impl Conversation {
         }
         // Boxed: this is rare, and would make every request's future larger.
         let accepts = |part: &PartKind| {
-            !has_urls && (format.accepts_url(part, &model.traits) || !fetch_urls::is_web(part))
+            !has_urls
+                && (format.accepts_url(part, &model.capabilities) || !fetch_urls::is_web(part))
         };
         Box::pin(fetch_urls::inline_urls(
             &context.egress,
@@ -268,8 +270,8 @@ impl Conversation {
     /// Whether web search is requested and the client's format does not support it with the model, but another API of the channel may.
     fn needs_other_api(&self, same: Option<&dyn Format>, binding: &ModelBinding) -> bool {
         const FIELD: &str = "web_search_options";
-        let traits = &binding.model.traits;
-        same.is_some_and(|format| !format.runs_web_search(traits))
+        let capabilities = &binding.model.capabilities;
+        same.is_some_and(|format| !format.runs_web_search(capabilities))
             && binding.formats.len() > 1
             && self.options.contains(FIELD)
             && !self.removed.iter().any(|field| field == FIELD)
@@ -280,7 +282,7 @@ impl Conversation {
     fn sends_unrequested_thoughts(&self, endpoint: Endpoint, binding: &ModelBinding) -> bool {
         !endpoint.bare
             && endpoint.format.name() == "chat-completions"
-            && binding.model.traits.requires_past_reasoning
+            && binding.model.capabilities.requires_past_reasoning
             && !self.summary.has_reasoning_settings
     }
 
@@ -351,7 +353,15 @@ fn may_force_tool_call(body: &[u8]) -> bool {
         .any(|name| memchr::memmem::find(body, name.as_bytes()).is_some())
 }
 
-/// Restores the client's name of a tool that was renamed for the upstream.
+/// Whether the body may contain a URL. Its colon and slashes may be escaped: `\/`, `\u002f`, `\u003a`.
+fn may_contain_url(body: &[u8]) -> bool {
+    let texts: [&[u8]; 3] = [b"://", b"\\/", b"\\u00"];
+    texts
+        .iter()
+        .any(|text| memchr::memmem::find(body, text).is_some())
+}
+
+/// Replaces the name of a tool that was renamed for the upstream by the client's; other names stay.
 pub fn restore_tool_name(renamed_tools: &[(String, String)], name: &mut String) {
     if let Some((_, original)) = renamed_tools.iter().find(|(sent, _)| sent == name) {
         name.clone_from(original);
@@ -368,7 +378,7 @@ pub fn is_strict(headers: &HeaderMap) -> bool {
 /// reasons, a client that has no encrypted reasoning refers to the stored reasoning in its next request.
 fn must_not_store(body: &[u8], channel: &Channel, binding: &ModelBinding) -> bool {
     let is_stateless = || {
-        binding.model.traits.thinking == ReasoningControl::Unsupported
+        binding.model.capabilities.thinking == ReasoningControl::Unsupported
             || memchr::memmem::find(body, b"\"reasoning.encrypted_content\"").is_some()
     };
     !channel.allows(ProviderOption::Store) && is_stateless()

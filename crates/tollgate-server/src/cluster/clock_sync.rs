@@ -27,7 +27,7 @@ pub fn max_offset(lease: Millis) -> Millis {
     lease / MAX_OFFSET_PART
 }
 
-/// Returns a clock that shows the reference's time.
+/// Returns a clock that shows the reference's time. Also makes tasks and webhooks due that wait for a time too far in the future.
 ///
 /// # Errors
 /// The store's.
@@ -36,7 +36,7 @@ pub async fn start(store: &Store) -> Result<SteadyClock, StoreError> {
         true => store.database_now().await?,
         false => SystemClock.now(),
     };
-    // If the clock was wrong when the last run ended, tasks and webhooks may wait for a time far off: make them due.
+    // They wait for such a time if the clock was ahead when the last run ended.
     store.release_stranded(MAX_TASK_PAUSE, now).await?;
     Ok(SteadyClock::new(now))
 }

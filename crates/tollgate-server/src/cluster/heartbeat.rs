@@ -41,8 +41,8 @@ pub struct Heartbeat {
 }
 
 impl Heartbeat {
-    /// Writes the first heartbeat, before any hold for a chat. A node that does not share its database also releases the holds that its last run
-    /// left.
+    /// Releases the holds for chats of dead nodes, or without a shared database those that the last run left, then writes the first heartbeat. Called
+    /// before any hold for a chat.
     ///
     /// # Errors
     /// The store's.

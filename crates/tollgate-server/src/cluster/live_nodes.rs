@@ -1,4 +1,4 @@
-//! How many nodes are alive, the rank of this one among them, and its share of a limit for all nodes.
+//! How many nodes are alive and ready, the rank of this one among them, and its share of a limit for all nodes.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_store::NodeRecord;
 
-/// The nodes that were alive at this node's last heartbeat. Before the first one, only this node.
+/// The nodes that were alive and ready at this node's last heartbeat; this node always counts. Before the first heartbeat, only this node.
 #[derive(Debug)]
 pub struct LiveNodes {
     count: AtomicU32,
@@ -29,7 +29,7 @@ impl LiveNodes {
         }
     }
 
-    /// How many nodes are alive, this one included; at least 1.
+    /// How many nodes are alive and ready, this one always included; at least 1.
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::Relaxed)
     }
@@ -53,7 +53,7 @@ impl LiveNodes {
                 .is_some_and(|until| Instant::now() < until)
     }
 
-    /// Updates which nodes are alive. Nodes that are not ready receive no requests, and so have no share.
+    /// Updates the count and the rank from the nodes that are alive. Other nodes that are not ready receive no requests, and so have no share.
     pub fn set(&self, nodes: &[NodeRecord], own_node: &str) {
         let serving = || {
             let others = nodes.iter().filter(|node| node.id != own_node);

@@ -17,7 +17,7 @@ use crate::reloadable::Reloadable;
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// How often it writes its record and compares itself with the others if nothing has changed.
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
-/// The name of the entry with a fingerprint of all other settings, in which nodes may differ.
+/// The name of the entry with the fingerprint of the configuration that the node applies, in which nodes may differ.
 pub const FINGERPRINT: &str = "fingerprint";
 /// A prefix of the hash that is the fingerprint of `secrets.key`, so that it differs from other hashes of that key.
 const PURPOSE: &[u8] = b"tollgate node settings";

@@ -41,7 +41,7 @@ pub struct Readiness {
     metrics: Arc<Metrics>,
 }
 
-/// No offset of a clock is as large.
+/// Stands for an offset that was not measured; no clock has this one.
 const UNKNOWN: Millis = Millis::MIN;
 
 impl Readiness {
@@ -62,7 +62,7 @@ impl Readiness {
         self.lock().is_empty()
     }
 
-    /// The first reason, with a sentence for the operator.
+    /// The first reason, with a sentence for the operator. `None` if the node is ready.
     pub fn reason(&self) -> Option<(Cause, String)> {
         let reasons = self.lock();
         let (cause, reason) = reasons.first_key_value()?;

@@ -28,11 +28,12 @@ impl ReplicaWatch {
 
     /// Compares in a loop. Never returns.
     pub async fn run(&self) {
-        self.store.watch_replica(|found| self.note(found)).await;
+        self.store.watch_replica(|found| self.record(found)).await;
         std::future::pending().await
     }
 
-    fn note(&self, found: &Result<Millis, String>) {
+    /// Sets the metric, and logs a change: `found` is how far the replica is behind, or why it is not used.
+    fn record(&self, found: &Result<Millis, String>) {
         self.metrics.set_replica_up(found.is_ok());
         let was_read = self.is_read.swap(found.is_ok(), Ordering::Relaxed);
         match found {

@@ -77,13 +77,13 @@ impl AdminError {
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// 401.
+    /// 401: the request has neither an admin token nor a session.
     pub fn unauthorized() -> Self {
         let message = "an admin token or a session is required: send `Authorization: Bearer adm_…`";
         Self::new(StatusCode::UNAUTHORIZED, "unauthorized", message)
     }
 
-    /// 429.
+    /// 429: too many sign-ins have failed.
     pub fn throttled(retry_after_s: u32) -> Self {
         let message = format!("too many failed sign-ins: try again in {retry_after_s} s");
         let error = Self::new(StatusCode::TOO_MANY_REQUESTS, "throttled", message);

@@ -14,7 +14,7 @@ use super::body_pace::BodyPace;
 use super::{json_scan, large_work};
 use crate::spawn::spawn_detached;
 
-/// Largest JSON body, in bytes, of all other endpoints: 1 MB.
+/// Largest JSON body, in bytes, of endpoints that accept no data URIs: 1 MB.
 pub const MAX_SMALL_BODY: usize = 1_048_576;
 /// The first bytes of gzip.
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b];
@@ -117,10 +117,11 @@ fn check_text(bytes: &[u8]) -> Result<json_scan::JsonSize, ApiError> {
             e.valid_up_to()
         ))
     })?;
-    json_scan::scan(text)
+    json_scan::count_values(text)
 }
 
-/// Reads and drops the body of an endpoint that has none, of at most `limit` bytes.
+/// Reads and drops the body of a request to an endpoint that needs none, of at most `limit` bytes. A body that breaks off or is sent too slowly is
+/// no error.
 ///
 /// # Errors
 /// 413 over the limit.
@@ -252,7 +253,8 @@ fn too_large(limit: usize) -> ApiError {
     ApiError::new(ErrorKind::TooLarge, message)
 }
 
-/// Reads and drops the rest of a rejected body: otherwise a client that is still sending would see a reset connection instead of the response.
+/// Reads and drops the rest of a rejected body, up to 128 MB and for at most 10 s: otherwise a client that is still sending would see a reset
+/// connection instead of the response.
 ///
 /// The response does not wait for this: it is sent while the client is still sending.
 pub fn drain(mut body: Body) {

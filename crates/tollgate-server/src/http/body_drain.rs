@@ -47,7 +47,8 @@ impl UnreadBody {
         (Some(unread), request)
     }
 
-    /// Reads and drops the unread rest while the response is sent; if the rest is large, sets `connection: close` on the response.
+    /// Reads and drops the unread rest while the response is sent; if the rest is known to be larger than [`MAX_REUSED`], sets `connection: close` on
+    /// the response.
     pub(super) fn drain(&self, response: &mut Response) {
         let Some(rest) = self.lock().take() else {
             return;

@@ -19,7 +19,8 @@ pub fn is_in(address: IpAddr, networks: &[IpNet]) -> bool {
 }
 
 /// The address of the client behind `peer`: the last address in `x-forwarded-for` that is not in `trusted_proxies`, if the peer itself is in them.
-/// Everything before that address was written by the client and is ignored.
+/// Everything before that address was written by the client and is ignored. If all addresses are in them, it is the first; text that is no address
+/// ends the search at the address after it.
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, trusted_proxies: &[IpNet]) -> IpAddr {
     let mut client = peer.to_canonical();
     if !is_in(client, trusted_proxies) {

@@ -1,5 +1,5 @@
 //! Converts store errors to errors of the client API: 502 while the database is unavailable, 503 if it is overloaded or its disk is full, 402 for a
-//! balance, quota or budget that does not cover a request, else 500.
+//! balance, quota or budget that does not cover a request, 401 for an inactive account, else 500.
 
 use tollgate_config::Currency;
 use tollgate_core::{Amount, ApiError, ErrorKind};

@@ -30,7 +30,7 @@ pub struct Form<'a> {
 pub enum FormError {
     /// The form is larger than allowed.
     TooLarge,
-    /// It is not a form, or it is incomplete. Contains one sentence for the client.
+    /// It is not a form, is incomplete, is compressed, or was sent too slowly. Contains one sentence for the client.
     Malformed(String),
 }
 
@@ -46,7 +46,10 @@ enum BodyError {
 }
 
 impl<'a> Form<'a> {
-    /// Reads the form in `body`, of at most `limit` bytes.
+    /// A reader of the form in `body`, of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// [`FormError::Malformed`] if the body is compressed, or its `Content-Type` is no multipart form with a boundary.
     pub fn new(headers: &HeaderMap, body: &'a mut Body, limit: u64) -> Result<Self, FormError> {
         check_content_encoding(headers).map_err(|error| FormError::Malformed(error.message))?;
         let content_type = headers.get(header::CONTENT_TYPE);

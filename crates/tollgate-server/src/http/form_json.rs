@@ -23,10 +23,10 @@ const NUMBER_FIELDS: [&str; 3] = ["duration", "n", "seed"];
 const JSON_FIELDS: [&str; 1] = ["metadata"];
 
 /// Reads a JSON body or a form. In a form, images become data URIs, a name that occurs several times (or ends in `[]`)
-/// becomes an array, and the text of `metadata` is parsed as JSON.
+/// becomes an array, `duration`, `n` and `seed` become numbers, and the text of `metadata` is parsed as JSON.
 ///
 /// # Errors
-/// Those of [`read_json`]; 400 for a malformed form or a file that is not an image.
+/// Those of [`read_json`]; 400 for a malformed form, more than 64 fields, a file that is not an image, or a field that is not of its type.
 pub async fn read_json_or_form(
     headers: &HeaderMap,
     body: Body,
@@ -67,7 +67,7 @@ async fn read_fields(
     let mut form = Form::new(headers, body, MAX_BODY_WITH_FILES as u64).map_err(form_error)?;
     let mut fields = Map::new();
     let (mut len, mut planned) = (0, 0);
-    for _ in 0..MAX_FIELDS {
+    for _ in 0..=MAX_FIELDS {
         let Some(mut field) = form.next_field().await.map_err(form_error)? else {
             return Ok((fields, len));
         };
@@ -197,6 +197,14 @@ mod tests {
             "input_reference": format!("data:image/gif;base64,{}", STANDARD.encode(gif)),
         });
         assert_eq!(read.unwrap(), expected);
+    }
+
+    #[tokio::test]
+    async fn a_form_may_have_as_many_fields_as_the_error_states() {
+        let field = ("images[]", None, b"https://a/b.png".as_slice());
+        assert!(read_form(&[field; MAX_FIELDS]).await.is_ok());
+        let error = read_form(&[field; MAX_FIELDS + 1]).await.unwrap_err();
+        assert_eq!(error.message, "the form has more than 64 fields");
     }
 
     #[tokio::test]

@@ -73,7 +73,9 @@ fn name_sockets(count: usize, list: &str) -> Vec<Option<String>> {
 }
 
 fn position(names: &[Option<String>], name: &str) -> Option<usize> {
-    names.iter().position(|of| of.as_deref() == Some(name))
+    names
+        .iter()
+        .position(|known| known.as_deref() == Some(name))
 }
 
 /// The first socket that was not taken and is not named for a listener: by default systemd names sockets after their unit.

@@ -1,10 +1,10 @@
-//! Scans JSON text once before it is parsed: computes its nesting depth, and the memory that its parsed form needs.
+//! Reads JSON text once before it is parsed: checks its nesting depth, and computes the memory that its parsed form needs.
 
 use tollgate_core::ApiError;
 
-/// Deepest nesting of arrays and objects.
+/// Maximum nesting of arrays and objects.
 const MAX_DEPTH: usize = 64;
-/// Most values (members, elements, arrays and objects) in one body, and most objects among them.
+/// Maximum number of values (members, elements, arrays and objects) in one body, and of objects among them.
 const MAX_VALUES: usize = 500_000;
 const MAX_OBJECTS: usize = 100_000;
 /// Bytes that a parsed value needs, including the unused capacity of its list; bytes that an object needs in addition.
@@ -29,7 +29,7 @@ impl JsonSize {
 ///
 /// # Errors
 /// 400 if it is nested too deeply for the parser's recursion, or has too many values for the memory that is planned.
-pub(super) fn scan(text: &str) -> Result<JsonSize, ApiError> {
+pub(super) fn count_values(text: &str) -> Result<JsonSize, ApiError> {
     let mut rest = text.as_bytes();
     let mut depth = 0usize;
     let mut size = JsonSize::default();
@@ -89,11 +89,11 @@ mod tests {
         let accepted = ["[".repeat(100), "\\\"[".repeat(70), "\\\\".repeat(3)];
         let accepted = accepted.iter().map(|inner| text(inner));
         for body in accepted.chain([nested(MAX_DEPTH)]) {
-            assert!(scan(&body).is_ok(), "{body}");
+            assert!(count_values(&body).is_ok(), "{body}");
         }
         let deep = nested(MAX_DEPTH + 1);
         for body in [deep.clone(), format!("[\"\\\\\",{deep}]")] {
-            let error = scan(&body).unwrap_err();
+            let error = count_values(&body).unwrap_err();
             assert!(error.message.contains("nested"), "{}", error.message);
         }
         assert_eq!(
@@ -104,16 +104,16 @@ mod tests {
 
     #[test]
     fn values_and_objects_are_counted_and_bounded() {
-        let size = scan(r#"{"a": [1, "x,{", {}], "b": {"c": null}}"#).unwrap();
+        let size = count_values(r#"{"a": [1, "x,{", {}], "b": {"c": null}}"#).unwrap();
         let expected = JsonSize {
             values: 7,
             objects: 3,
         };
         assert_eq!(size, expected);
         let list = |item: &str, n: usize| format!("[{}]", vec![item; n].join(","));
-        assert!(scan(&list("0", MAX_VALUES)).is_ok());
+        assert!(count_values(&list("0", MAX_VALUES)).is_ok());
         for body in [list("0", MAX_VALUES + 1), list("{}", MAX_OBJECTS + 1)] {
-            let error = scan(&body).unwrap_err();
+            let error = count_values(&body).unwrap_err();
             assert!(error.message.contains("too much"), "{}", error.message);
         }
     }

@@ -1,4 +1,4 @@
-//! Collects facts about a request while it is handled, for its log line and headers. The line is written when no work on the request is left: after
+//! Collects data of a request while it is handled, for its log line, span and headers. The line is written when no work on the request is left: after
 //! the end of a stream, and after its charge.
 
 use std::net::IpAddr;
@@ -124,7 +124,9 @@ impl Drop for Notes {
             ChatSummary {
                 model: &chat.model,
                 channel: end.channel.as_deref(),
-                attempts: settled.failed_attempts + u32::from(end.channel.is_some()),
+                // A stream that broke off is among the failed attempts.
+                attempts: settled.failed_attempts
+                    + u32::from(end.channel.is_some() && end.outcome != "cut"),
                 input_tokens: tokens.input + tokens.cached_input + tokens.cache_write,
                 output_tokens: tokens.output + tokens.reasoning,
                 cost: settled.cost,
@@ -143,7 +145,7 @@ impl Drop for Notes {
             chat,
         };
         if response.is_logged {
-            logging::request(&line);
+            logging::write_request_line(&line);
         }
         if let Some(span) = self.span.get() {
             span.end(&line);

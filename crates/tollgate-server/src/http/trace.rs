@@ -107,7 +107,7 @@ where
 /// The response of a traced request.
 pub type TracedResponse = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-/// Runs `handler` on one request, and adds everything that this module does.
+/// Runs `handler` on one request, with the request id, log line, metrics, headers and guard against panics of this module.
 pub fn trace_request<B, F>(
     context: &Arc<TraceContext>,
     route: &str,

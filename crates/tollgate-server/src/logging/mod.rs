@@ -24,7 +24,7 @@ use tollgate_config::{Log as LogSettings, LogFormat, Ratio};
 /// The longest time until a line is written.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Bytes of lines that may wait to be written.
-const WAITING: usize = 8 * 1_048_576;
+const MAX_WAITING_BYTES: usize = 8 * 1_048_576;
 
 /// The log of this process, once started.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -189,7 +189,7 @@ pub fn is_request_logged(status: u16) -> bool {
 }
 
 /// Writes the log line of a request.
-pub fn request(line: &RequestLine<'_>) {
+pub fn write_request_line(line: &RequestLine<'_>) {
     let Some(log) = LOG.get() else { return };
     let mut waiting = log.lines.locked();
     if waiting.is_full() {
@@ -243,7 +243,7 @@ impl Lines {
 impl Waiting {
     /// Returns whether the buffer is full, and counts the line as dropped then.
     fn is_full(&mut self) -> bool {
-        let full = self.bytes.len() >= WAITING;
+        let full = self.bytes.len() >= MAX_WAITING_BYTES;
         self.dropped += u64::from(full);
         full
     }
@@ -333,10 +333,13 @@ mod tests {
             lines: Arc::clone(&lines),
             prefix: b"",
         };
-        let line = vec![b'x'; WAITING];
-        assert_eq!(writer.write(&line).unwrap(), WAITING);
+        let line = vec![b'x'; MAX_WAITING_BYTES];
+        assert_eq!(writer.write(&line).unwrap(), MAX_WAITING_BYTES);
         assert_eq!(writer.write(b"more").unwrap(), 4);
         let waiting = lines.locked();
-        assert_eq!((waiting.bytes.len(), waiting.dropped), (WAITING, 1));
+        assert_eq!(
+            (waiting.bytes.len(), waiting.dropped),
+            (MAX_WAITING_BYTES, 1)
+        );
     }
 }

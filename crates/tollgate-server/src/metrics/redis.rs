@@ -6,7 +6,7 @@ use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, Opts, Registry};
 
 use super::register::register;
 
-/// Upper bounds of the buckets, in seconds; a call takes 0.05 at most.
+/// Upper bounds of the buckets, in seconds: up to 0.05, the default of `limits.redis_timeout_ms`.
 const BUCKETS: &[f64] = &[
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05,
 ];

@@ -93,7 +93,7 @@ pub(super) fn check(
 /// A time in seconds since 1970 as milliseconds. Providers may send fractions.
 fn time(claims: &Claims, name: &str) -> Option<Millis> {
     let seconds = claims.get(name)?.as_f64()?;
-    // Larger times, a hundred thousand years from now, would overflow as milliseconds.
+    // Times about a hundred thousand years from now are rejected, so that sums of times cannot overflow.
     (seconds.abs() < 3e12).then_some((seconds * 1000.0) as Millis)
 }
 
@@ -112,6 +112,19 @@ pub(super) fn are_incomplete(claims: &Claims, settings: &Oidc) -> bool {
     let reads_roles = settings.roles.keys().any(|value| value != EVERYBODY);
     claim(claims, &settings.name_claim).is_none()
         || (reads_roles && claim(claims, &settings.role_claim).is_none())
+}
+
+/// Adds the claims that are missing, also within nested objects. Those that exist stay as they are.
+pub(super) fn add_missing(claims: &mut Claims, more: Claims) {
+    for (name, value) in more {
+        match (claims.get_mut(&name), value) {
+            (None, value) => {
+                claims.insert(name, value);
+            }
+            (Some(Value::Object(inner)), Value::Object(more)) => add_missing(inner, more),
+            (Some(_), _) => {}
+        }
+    }
 }
 
 /// Converts checked claims to an account.
@@ -260,6 +273,24 @@ mod tests {
             let result = account_of(json!({ "preferred_username": name }));
             assert!(result.is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn userinfo_adds_only_claims_that_are_missing() {
+        let mut claims = changed(&json!({ "realm": { "name": "main" }, "email": "ann@x" }));
+        let more = json!({
+            "sub": "249", "email": { "address": "eve@x" }, "phone": "1",
+            "realm": { "name": "other", "roles": ["money"] },
+        });
+        let Value::Object(more) = more else {
+            unreachable!()
+        };
+        add_missing(&mut claims, more);
+        let mut expected = changed(&json!({ "email": "ann@x", "phone": "1" }));
+        expected["realm"] = json!({ "name": "main", "roles": ["money"] });
+        assert_eq!(claims, expected);
+        let ann = account(&claims, &settings()).unwrap();
+        assert_eq!(ann.admin_role, Some(OidcRole::Finance));
     }
 
     #[test]

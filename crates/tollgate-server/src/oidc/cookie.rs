@@ -47,7 +47,7 @@ pub struct Pending {
     pub pages: Pages,
     /// The path of the page that is shown next.
     pub next: String,
-    /// The session that is made fresh again; `None` if a new session is begun.
+    /// The session for which the account signs in again, so that it counts as recent. `None` if a new session is created.
     pub session_id: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Pending {
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
     }
 
-    /// Parses the value of a cookie.
+    /// Parses the value of a cookie. `None` if [`Pending::set_cookie`] did not write it.
     pub fn from_cookie(value: &str) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
     }

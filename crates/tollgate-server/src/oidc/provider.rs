@@ -302,9 +302,7 @@ impl OidcProvider {
             let message = "userinfo is of another account".to_owned();
             return Err(OidcError::Rejected(message));
         }
-        for (name, value) in more {
-            claims.entry(name).or_insert(value);
-        }
+        claims::add_missing(claims, more);
         Ok(())
     }
 
@@ -346,7 +344,8 @@ impl OidcProvider {
         Ok(metadata)
     }
 
-    /// The provider's keys. They are read again if a token, which was received directly from the provider, has an unknown key.
+    /// The provider's keys. They are read again after [`METADATA_TTL`], or if `is_missing`: a token, which was received directly from the provider,
+    /// has an unknown key.
     async fn keys(
         &self,
         metadata: &Metadata,

@@ -34,7 +34,7 @@ pub(super) struct SendError {
     /// The error, for the log.
     pub(super) message: String,
     /// Whether the collector may accept the same message later.
-    pub(super) may_pass: bool,
+    pub(super) is_retryable: bool,
     /// How long the collector requests a pause. `None` if it requests none.
     pub(super) retry_after: Option<Duration>,
 }
@@ -58,9 +58,9 @@ impl Collector {
 
     /// Sends one message. Returns the body of the response; empty if it cannot be read.
     pub(super) async fn send(&self, message: &Bytes) -> Result<Bytes, SendError> {
-        let failed = |message: String, may_pass| SendError {
+        let failed = |message: String, is_retryable| SendError {
             message,
-            may_pass,
+            is_retryable,
             retry_after: None,
         };
         let request = Request::post(&self.url).body(body(message.clone()));
@@ -76,7 +76,7 @@ impl Collector {
             return Ok(response_body.unwrap_or_default());
         }
         // The statuses for which OTLP allows retries.
-        let may_pass = matches!(
+        let is_retryable = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS
                 | StatusCode::BAD_GATEWAY
@@ -85,7 +85,7 @@ impl Collector {
         );
         Err(SendError {
             retry_after,
-            ..failed(format!("status {status}"), may_pass)
+            ..failed(format!("status {status}"), is_retryable)
         })
     }
 }

@@ -152,7 +152,7 @@ impl Exporter {
         loop {
             match self.collector.send(message).await {
                 Ok(_) => return Ok(()),
-                Err(error) if tries == TRIES || !error.may_pass => return Err(error.message),
+                Err(error) if tries == TRIES || !error.is_retryable => return Err(error.message),
                 Err(_) => {
                     tokio::time::sleep(pause).await;
                     pause *= 2;

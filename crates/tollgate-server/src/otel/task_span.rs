@@ -31,7 +31,7 @@ pub struct OpenAttempt {
 
 /// The end of a task.
 pub struct EndedTask<'a> {
-    /// The channel of its last attempt. `None` if the turn that ended the task ended no attempt.
+    /// The channel of its last attempt. `None` if the turn that ended the task worked on no attempt.
     pub channel: Option<&'a str>,
     /// The number of its attempts.
     pub attempts: i64,

@@ -73,7 +73,7 @@ impl ChannelPermits {
     /// Requests permits of a channel, or returns them.
     ///
     /// # Errors
-    /// [`RedisUnavailable`], after 50 ms at most.
+    /// [`RedisUnavailable`], at the latest after `limits.redis_timeout_ms`.
     pub async fn request(
         &self,
         channel: &str,

@@ -19,7 +19,7 @@ use crate::metrics::RedisMetrics;
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Failed calls in a row after which the connection is closed.
 const FAILURE_THRESHOLD: u32 = 3;
-/// How often an idle connection is checked.
+/// How often the connection is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before the first attempt to connect again; doubled as long as connections fail, or fail soon.
 const MIN_BACKOFF: Duration = Duration::from_millis(250);
@@ -104,7 +104,7 @@ impl RedisClient {
     /// Runs a script: by its hash, or with its text if the server does not have the script (after a restart or a failover).
     ///
     /// # Errors
-    /// [`RedisUnavailable`], after 50 ms at most.
+    /// [`RedisUnavailable`], at the latest after `limits.redis_timeout_ms`.
     pub async fn run_script<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
@@ -116,7 +116,7 @@ impl RedisClient {
     /// Runs a command.
     ///
     /// # Errors
-    /// [`RedisUnavailable`], after 50 ms at most.
+    /// [`RedisUnavailable`], at the latest after `limits.redis_timeout_ms`.
     pub async fn run_command<T: FromRedisValue>(
         &self,
         command: &Cmd,

@@ -209,7 +209,7 @@ impl NodeMessages {
         }
     }
 
-    /// Receives messages until the subscription breaks.
+    /// Receives messages until the subscription breaks. Returns at once if the stored cooldowns cannot be read.
     async fn follow(&self, inbox: &dyn NodeInbox) -> RedisResult<()> {
         let (mut sink, mut messages) = self.redis.subscribe(&self.channel).await?;
         // The cooldowns are read after subscribing, so that none is missed in between.
@@ -224,7 +224,7 @@ impl NodeMessages {
             let message = tokio::select! {
                 message = messages.next() => message,
                 () = sleep(CHECK_INTERVAL) => {
-                    check(&mut sink).await?;
+                    check_subscription(&mut sink).await?;
                     continue;
                 }
             };
@@ -245,7 +245,7 @@ impl NodeMessages {
 }
 
 /// Checks that the subscription's connection still works.
-async fn check(sink: &mut PubSubSink) -> RedisResult<()> {
+async fn check_subscription(sink: &mut PubSubSink) -> RedisResult<()> {
     let ping = timeout(CONNECT_TIMEOUT, sink.ping::<Value>()).await;
     let timed_out = (::redis::ErrorKind::Io, "timed out");
     ping.unwrap_or_else(|_| Err(timed_out.into())).map(drop)

@@ -91,7 +91,7 @@ pub struct SharedLimits {
 }
 
 /// A request in flight, as an entry of one set.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     set_key: String,
     /// The key of the sum of tokens; that of the set if there is no sum.
@@ -145,8 +145,8 @@ impl SharedLimits {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Renews `members` until the request with that id ends.
-    fn hold(&self, id: u64, members: Vec<Member>) {
+    /// Adds `members` to those that are renewed until the request with that id ends.
+    fn keep_renewed(&self, id: u64, members: Vec<Member>) {
         if !members.is_empty() {
             self.lock().entry(id).or_default().extend(members);
         }
@@ -166,14 +166,8 @@ impl SharedLimits {
                 return;
             }
         }
-        // Entries of requests that have ended in between may have been added again: remove them.
-        let ended: Vec<Member> = {
-            let in_flight = self.lock();
-            let ended = held
-                .into_iter()
-                .filter(|(id, _)| !in_flight.contains_key(id));
-            ended.flat_map(|(_, members)| members).collect()
-        };
+        // Entries that have ended in between may have been added again: remove them.
+        let ended = ended_members(held, &self.lock());
         self.remove(&ended).await;
     }
 
@@ -186,6 +180,20 @@ impl SharedLimits {
             }
         }
     }
+}
+
+/// The entries of `renewed` that have ended: those of requests that are no longer in flight, and reservations that were settled.
+fn ended_members(
+    renewed: Vec<(u64, Vec<Member>)>,
+    in_flight: &HashMap<u64, Vec<Member>>,
+) -> Vec<Member> {
+    let ended = renewed.into_iter().flat_map(|(id, mut members)| {
+        if let Some(current) = in_flight.get(&id) {
+            members.retain(|member| !current.contains(member));
+        }
+        members
+    });
+    ended.collect()
 }
 
 fn add_members(call: &mut ScriptInvocation<'_>, members: &[Member]) {
@@ -206,8 +214,9 @@ impl LimitedScope {
 }
 
 impl SharedPermit {
-    /// Admits the request. It counts as in flight from now on, whatever the result; drop the permit if it is rejected. The returned counts are in the
-    /// order of the scopes, as are the `uncounted` POSTs that this node admitted while Redis was unreachable.
+    /// Admits the request, or returns the limit that rejects it. It counts as in flight from now on unless it is rejected: without a reply, it is
+    /// added at the next renewal. The returned counts are in the order of the scopes, as are the `uncounted` POSTs that this node admitted while
+    /// Redis was unreachable.
     ///
     /// # Errors
     /// [`RedisUnavailable`].
@@ -236,7 +245,7 @@ impl SharedPermit {
                 });
             }
         }
-        self.limits.hold(self.id, members);
+        self.limits.keep_renewed(self.id, members);
         let reply: Vec<i64> = self.limits.redis.run_script(&call).await?;
         let [scope, limit, wait, posts @ ..] = reply.as_slice() else {
             return Err(RedisUnavailable::NoReply);
@@ -260,7 +269,8 @@ impl SharedPermit {
         Ok((rejection, posts.collect()))
     }
 
-    /// Counts `estimate` tokens until [`SharedPermit::settle`] or the end of the permit. Called once, if a scope limits tokens.
+    /// Counts `estimate` tokens until [`SharedPermit::settle`] or the end of the permit, or returns the limit that rejects the request. Called once,
+    /// if a scope limits tokens.
     ///
     /// # Errors
     /// [`RedisUnavailable`].
@@ -280,7 +290,7 @@ impl SharedPermit {
             members.push(reservation);
         }
         // Stored before the call, so that a reservation whose reply is lost is removed too.
-        self.limits.hold(self.id, members);
+        self.limits.keep_renewed(self.id, members);
         self.reserved.store(estimate, Ordering::Relaxed);
         let (scope, wait): (usize, Millis) = self.limits.redis.run_script(&call).await?;
         let scope = scope.checked_sub(1).and_then(|at| positions.get(at));
@@ -338,5 +348,25 @@ impl Drop for SharedPermit {
             let limits = Arc::clone(&self.limits);
             spawn_detached(async move { limits.remove(&members).await });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_that_end_during_a_renewal_are_removed() {
+        let member = |set: &str, id: u64| Member {
+            set_key: set.to_owned(),
+            sum_key: set.to_owned(),
+            member: format!("node:{id}:0"),
+        };
+        let both = |id| vec![member("in_flight", id), member("reservations", id)];
+        let renewed = vec![(1, both(1)), (2, both(2)), (3, both(3))];
+        let in_flight = HashMap::from([(1, both(1)), (2, vec![member("in_flight", 2)])]);
+        let mut expected = vec![member("reservations", 2)];
+        expected.extend(both(3));
+        assert_eq!(ended_members(renewed, &in_flight), expected);
     }
 }

@@ -99,7 +99,7 @@ fn needs_admin_key() -> ErrorResponse {
     ApiError::new(ErrorKind::Authentication, message).into()
 }
 
-/// `GET /metrics` of the separate listener, which only the operator can reach: without a key.
+/// The metrics as text. Also `GET /metrics` of the separate listener, which only the operator can reach: it requires no key.
 pub async fn own_metrics(app: State<Arc<App>>, headers: HeaderMap) -> Response {
     update_metrics(&app).await;
     let format = TextFormat::accepted_by(&headers);

@@ -23,7 +23,7 @@ use crate::tasks::cancel::{cancel_at_provider, trace_forced_end};
 use crate::tasks::record_cache::{Record, Validity};
 use crate::tasks::view::{self, View};
 
-/// The most ids in one batch.
+/// Maximum number of ids in one batch.
 const MAX_BATCH: usize = 100;
 const DEFAULT_PAGE: usize = 20;
 const MAX_PAGE: usize = 100;

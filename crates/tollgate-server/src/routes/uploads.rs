@@ -38,7 +38,8 @@ pub async fn image(
     let upload = store_upload(&app.files, expires_at, &headers, body)
         .await
         .map_err(ErrorResponse::upload)?;
-    if let Err(error) = count(&app, &caller.key.user_id, &upload, expires_at * 1000).await {
+    let counted = count_upload(&app, &caller.key.user_id, &upload, expires_at * 1000).await;
+    if let Err(error) = counted {
         app.files.delete(Visibility::Public, &upload.name).await;
         return Err(ErrorResponse::upload(error));
     }
@@ -52,8 +53,11 @@ pub async fn image(
     })))
 }
 
-/// Counts an upload against the limits of its user and of all users.
-async fn count(
+/// Counts an upload against the limits of its user and of all users. `expires_at` is in Unix milliseconds.
+///
+/// # Errors
+/// 429 if a limit is reached; the errors of the database.
+async fn count_upload(
     app: &App,
     user_id: &str,
     upload: &Upload,

@@ -34,20 +34,24 @@ pub(super) struct Borrowing {
 
 #[derive(Default)]
 pub(super) struct State {
+    /// This node's share of the limit.
     pub(super) share: usize,
+    /// The permits that this node keeps if another node wants its own share: 0 if the limit is below the number of nodes.
     pub(super) kept: usize,
     /// The permits in Redis. `None` while the node uses its share, because Redis is unreachable.
     pub(super) granted: Option<GrantedPermits>,
     /// The number of calls in flight at the time of a request to Redis that has no reply yet.
     pub(super) requested_with: Option<usize>,
-    /// When Redis last replied, and when it last failed.
+    /// When Redis last replied, and when a request last got no reply.
     pub(super) replied_at: Option<Instant>,
     pub(super) failed_at: Option<Instant>,
     /// When Redis last had fewer permits than were needed.
     pub(super) denied_at: Option<Instant>,
+    /// When a call last found no permit.
     pub(super) wanted_at: Option<Instant>,
+    /// When this node last had to leave permits to others.
     pub(super) yielded_at: Option<Instant>,
-    /// The most calls at the same time since `peak_since`, and in the period before.
+    /// The maximum number of calls at the same time since `peak_since`, and in the period before.
     pub(super) peaks: [usize; 2],
     pub(super) peak_since: Option<Instant>,
 }
@@ -59,13 +63,13 @@ impl Borrowing {
 }
 
 impl State {
+    /// A request for `wanted` permits. Until its reply is applied, no further call begins, unless this node uses its share.
     pub(super) fn request(
         &mut self,
         permits: &FairPermits,
         limit: usize,
         wanted: usize,
     ) -> PermitRequest {
-        // No call begins until the reply states how many may begin.
         let in_flight = permits.freeze();
         self.requested_with = Some(in_flight);
         PermitRequest {
@@ -77,15 +81,16 @@ impl State {
         }
     }
 
-    /// Handles a request to Redis that was dropped: it counts as one without a reply.
-    pub(super) fn settle_cancelled(&mut self) {
+    /// Handles a request to Redis whose future was dropped: it counts as one without a reply.
+    pub(super) fn apply_dropped_request(&mut self) {
         if let (Some(in_flight), Some(granted)) = (self.requested_with.take(), &mut self.granted) {
             granted.count = in_flight;
             self.replied_at = None;
         }
     }
 
-    pub(super) fn note_peak(&mut self, in_use: usize) {
+    /// Records the number of calls that are running now.
+    pub(super) fn record_peak(&mut self, in_use: usize) {
         if !is_within(self.peak_since, KEPT_FOR) {
             self.peaks = [0, self.peaks[0]];
             self.peak_since = Some(Instant::now());
@@ -121,7 +126,7 @@ impl State {
     }
 
     /// Applies a reply. Returns how many calls may run and until when; `None` if the node's share applies.
-    pub(super) fn note(
+    pub(super) fn apply_reply(
         &mut self,
         request: PermitRequest,
         granted: Result<GrantedPermits, RedisUnavailable>,
@@ -155,7 +160,7 @@ impl State {
     }
 }
 
-/// The permits for running calls, waiting calls, and the reserve for other users.
+/// The permits for running calls, waiting calls, and the reserve for other users. 0 if no call runs or waits.
 pub(super) fn needed(usage: &PermitUse, is_wanted: bool) -> usize {
     let waiting = usage.waiting.max(usize::from(is_wanted));
     match usage.in_use + waiting {
@@ -164,10 +169,12 @@ pub(super) fn needed(usage: &PermitUse, is_wanted: bool) -> usize {
     }
 }
 
+/// `permits` and a quarter more, at least one more, so that the next calls need no request.
 pub(super) fn with_slack(permits: usize) -> usize {
     permits + permits / 4 + 1
 }
 
+/// Whether `at` is less than `time` ago. False if `at` is `None`.
 pub(super) fn is_within(at: Option<Instant>, time: Duration) -> bool {
     at.is_some_and(|at| at.elapsed() < time)
 }
@@ -217,21 +224,21 @@ mod tests {
         let mut state = state();
         let due = |state: &State, in_use, waiting| state.due(&usage(in_use, waiting), 8, LEASE);
         assert_eq!(due(&state, 3, 0), Some(3), "what runs is reported first");
-        state.note(request(3, 3), granted(4, false));
-        state.note_peak(3);
+        state.apply_reply(request(3, 3), granted(4, false));
+        state.record_peak(3);
         assert_eq!(due(&state, 3, 0), None);
         assert_eq!(due(&state, 4, 1), Some(with_slack(5)));
         // Another node may want the permits beyond this node's share.
         tokio::time::advance(BORROWED_INTERVAL).await;
         assert_eq!(due(&state, 3, 0), Some(4));
-        state.note(request(3, 4), granted(4, false));
+        state.apply_reply(request(3, 4), granted(4, false));
         // Permits that were not needed for a while are returned.
         for _ in 0..2 {
             tokio::time::advance(KEPT_FOR).await;
-            state.note_peak(0);
+            state.record_peak(0);
         }
         assert_eq!(due(&state, 0, 0), Some(0));
-        state.note(request(0, 0), granted(0, false));
+        state.apply_reply(request(0, 0), granted(0, false));
         assert_eq!(due(&state, 0, 0), None);
         tokio::time::advance(LEASE / 3).await;
         assert_eq!(due(&state, 0, 0), Some(0), "its lease is renewed");
@@ -240,8 +247,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_reserve_for_other_users_is_kept() {
         let mut state = state();
-        state.note(request(2, 8), granted(8, false));
-        state.note_peak(2);
+        state.apply_reply(request(2, 8), granted(8, false));
+        state.record_peak(2);
         let usage = PermitUse {
             reserve: 1,
             ..usage(2, 0)
@@ -252,27 +259,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn without_a_reply_no_more_calls_begin_than_are_in_flight() {
         let mut state = state();
-        let count = |noted: Option<(usize, Instant)>| noted.map(|(count, _)| count);
-        let noted = state.note(request(5, 6), granted(6, false));
-        assert_eq!(count(noted), Some(6));
-        let noted = state.note(request(5, 6), granted(6, true));
-        assert_eq!(count(noted), Some(2), "the others want theirs");
+        let count = |applied: Option<(usize, Instant)>| applied.map(|(count, _)| count);
+        let applied = state.apply_reply(request(5, 6), granted(6, false));
+        assert_eq!(count(applied), Some(6));
+        let applied = state.apply_reply(request(5, 6), granted(6, true));
+        assert_eq!(count(applied), Some(2), "the others want theirs");
         assert_eq!(
             state.due(&usage(5, 3), 8, LEASE),
             Some(6),
             "it requests no more"
         );
-        let noted = state.note(request(3, 6), Err(RedisUnavailable::NoReply));
-        assert_eq!(count(noted), Some(3));
+        let applied = state.apply_reply(request(3, 6), Err(RedisUnavailable::NoReply));
+        assert_eq!(count(applied), Some(3));
         assert_eq!(state.due(&usage(3, 3), 8, LEASE), None, "not at once");
         tokio::time::advance(YIELD_FOR).await;
         assert_eq!(state.due(&usage(3, 3), 8, LEASE), Some(with_slack(6)));
         // A dropped request counts as one without a reply.
-        state.note(request(3, 7), granted(7, false));
+        state.apply_reply(request(3, 7), granted(7, false));
         state.requested_with = Some(4);
-        state.settle_cancelled();
+        state.apply_dropped_request();
         assert_eq!(state.due(&usage(4, 0), 8, LEASE), Some(4));
-        let noted = state.note(request(4, 4), Err(RedisUnavailable::NotSent));
-        assert_eq!(count(noted), None, "the share");
+        let applied = state.apply_reply(request(4, 4), Err(RedisUnavailable::NotSent));
+        assert_eq!(count(applied), None, "the share");
     }
 }

@@ -36,7 +36,7 @@ impl OpenChannel {
         permits.set_max(share);
     }
 
-    /// Whether unused permits of other nodes may be available.
+    /// Whether unused permits of other nodes may be available. False while Redis is not used.
     pub(super) fn may_borrow(&self) -> bool {
         let state = self.borrowing.lock();
         let has_more = state
@@ -62,7 +62,7 @@ impl OpenChannel {
         let _requesting = self.borrowing.requesting.lock().await;
         let request = {
             let mut state = self.borrowing.lock();
-            state.settle_cancelled();
+            state.apply_dropped_request();
             let needed = needed(&permits.usage(), true).min(limit);
             let Some(granted) = state.granted else {
                 return false;
@@ -95,9 +95,9 @@ impl OpenChannel {
         };
         let request = {
             let mut state = self.borrowing.lock();
-            state.settle_cancelled();
+            state.apply_dropped_request();
             let usage = permits.usage();
-            state.note_peak(usage.in_use);
+            state.record_peak(usage.in_use);
             let wanted = state.due(&usage, limit, redis.lease());
             wanted.map(|wanted| state.request(permits, limit, wanted))
         };
@@ -114,7 +114,7 @@ impl OpenChannel {
         request: PermitRequest,
     ) -> bool {
         let granted = redis.request(&self.channel.name, request).await;
-        let now_granted = self.borrowing.lock().note(request, granted);
+        let now_granted = self.borrowing.lock().apply_reply(request, granted);
         permits.set_granted(now_granted, request.limit);
         now_granted.is_some_and(|(count, _)| count > request.in_flight)
     }
@@ -129,6 +129,7 @@ impl OpenChannel {
         }
     }
 
+    /// The channel's permits on this node, and its `max_concurrency`. `None` if that is not set.
     fn limited(&self) -> Option<(&FairPermits, usize)> {
         let limit = self.channel.max_concurrency? as usize;
         Some((self.permits.as_ref()?, limit))

@@ -154,7 +154,7 @@ impl OpenChannel {
         self.health.is_paused()
     }
 
-    /// Whether a call could get a permit now.
+    /// Whether a call could get a permit now, on this node or from another one.
     pub(super) fn has_capacity(&self) -> bool {
         let permits = self.permits.as_ref();
         permits.is_none_or(|permits| permits.free() > 0 || self.may_borrow())
@@ -193,11 +193,12 @@ impl OpenChannel {
         key: Option<usize>,
         permit: Option<FairPermit>,
     ) -> ChannelPermit {
-        self.health.begin_probe();
+        let since = Instant::now();
+        self.health.begin_probe(since);
         ChannelPermit {
             open: Arc::clone(self),
             key,
-            since: Instant::now(),
+            since,
             despite_cooldown: None,
             _permit: permit,
         }
@@ -209,7 +210,8 @@ impl OpenChannel {
         self.publish(self.health.confirm_failure(model, key, user_id));
     }
 
-    /// The index of the key with that fingerprint; `Some(None)` for a channel without keys.
+    /// The index of the key with that fingerprint; `Some(None)` if there is no fingerprint and the channel has no keys. `None` if the channel does
+    /// not have that key.
     pub(super) fn find_key(&self, fingerprint: Option<&str>) -> Option<Option<usize>> {
         let Some(fingerprint) = fingerprint else {
             return self.channel.api_keys.is_empty().then_some(None);
@@ -220,7 +222,7 @@ impl OpenChannel {
     }
 
     /// A permit for work that the provider already has: with the key of that fingerprint, or with the channel's first key if that key is not
-    /// configured any more. It may exceed `max_concurrency`, because the work runs anyway.
+    /// configured any more. If all permits are in use, the work is not counted in `max_concurrency`, because it runs anyway.
     pub(super) fn acquire_for_running_work(
         self: &Arc<Self>,
         fingerprint: Option<&str>,
@@ -277,7 +279,10 @@ impl ChannelPermit {
 
     /// Marks the call of a user for `model` as made although key or model may be in cooldown: if it succeeds, the cooldown is lifted.
     pub(super) fn despite_cooldown(mut self, model: &str, user_id: &str) -> Self {
-        let has_cooldown = self.open.health.has_own_cooldown(model, self.key, user_id);
+        let has_cooldown = self
+            .open
+            .health
+            .has_unrequested_cooldown(model, self.key, user_id);
         self.despite_cooldown = has_cooldown.then(|| model.into());
         self
     }
@@ -297,7 +302,7 @@ impl ChannelPermit {
         let failure = match error.kind.policy().effect {
             ChannelEffect::Works => return self.record_success(),
             ChannelEffect::Nothing => return,
-            ChannelEffect::Failure => ChannelFailure::Unavailable,
+            ChannelEffect::Failure => ChannelFailure::Unavailable(self.since),
             ChannelEffect::KeyRateLimited => ChannelFailure::RateLimited(error.retry_after),
             ChannelEffect::KeyRejected => ChannelFailure::KeyRejected,
             ChannelEffect::KeyQuotaExhausted => ChannelFailure::QuotaExhausted,

@@ -67,7 +67,7 @@ impl CircuitBreaker {
 
     /// Records that a request passes now: in a half-open circuit it is the probe.
     pub(super) fn begin_probe(&mut self, now: Instant) {
-        if let Some(open) = &mut self.open {
+        if let Some(open) = self.open.as_mut().filter(|open| open.until <= now) {
             open.probe_since = Some(now);
         }
     }
@@ -84,16 +84,20 @@ impl CircuitBreaker {
         }
     }
 
-    /// Counts a failure; opens the circuit at [`FAILURE_THRESHOLD`], or keeps it open for twice as long.
-    pub(super) fn record_failure(&mut self, now: Instant, user_id: &str) {
+    /// Counts a failure of a request that began at `began`; opens the circuit at [`FAILURE_THRESHOLD`], or for twice as long after a failed probe.
+    pub(super) fn record_failure(&mut self, now: Instant, began: Instant, user_id: &str) {
         let evidence = self
             .evidence
             .get_or_insert_with(|| Evidence::one_user(user_id));
         evidence.add(user_id);
         self.failures = self.failures.saturating_add(1);
         if let Some(open) = &mut self.open {
-            open.length = (open.length * 2).min(MAX_OPEN);
-            (open.until, open.probe_since) = (now + open.length, None);
+            // A request that began before the probe, or without one, shows nothing new.
+            let is_probe = open.probe_since.is_some_and(|since| since <= began);
+            if is_probe {
+                open.length = (open.length * 2).min(MAX_OPEN);
+                (open.until, open.probe_since) = (now + open.length, None);
+            }
         } else if self.failures >= FAILURE_THRESHOLD {
             self.open = Some(Open {
                 until: now + INITIAL_OPEN,

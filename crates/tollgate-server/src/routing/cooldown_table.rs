@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::cooldown::{Cooldown, Evidence};
 
-/// The most models with a cooldown. Clients cannot exceed it, because only configured models are added.
+/// The maximum number of cooldowns; beyond it no cooldown of a model is added. A channel that lists no models is called with every name that clients
+/// send, so without a limit they could use up the memory.
 const MAX_MODELS: usize = 10_000;
 
 /// The part of a channel that is in cooldown. Keys sort first.
@@ -51,7 +52,8 @@ impl CooldownTable {
             .retain(|_, blocked| blocked.cooldown.until > now);
     }
 
-    /// The cooldown of a subject that applies to requests of the user.
+    /// The cooldown of a subject that applies to requests of the user. `None` if there is none, or it applies to another user only. Call
+    /// [`CooldownTable::remove_expired`] before.
     pub(super) fn for_user(&self, subject: &Subject, user_id: &str) -> Option<Cooldown> {
         let blocked = self.by_subject.get(subject)?;
         let holds = blocked.evidence.counts_for(user_id);
@@ -95,8 +97,8 @@ impl CooldownTable {
         }
     }
 
-    /// Records that a request of the user, which failed with one of `subjects`, succeeded on another channel. Returns the cooldowns that applied only
-    /// to that user until now.
+    /// Records that a request of the user, which failed with one of the subjects that `is_subject` selects, succeeded on another channel. Returns the
+    /// cooldowns that applied only to that user until now.
     pub(super) fn confirm(
         &mut self,
         is_subject: impl Fn(&Subject) -> bool,

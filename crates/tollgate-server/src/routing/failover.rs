@@ -15,9 +15,10 @@ use super::health::Availability;
 pub enum Selection {
     /// A permit for a call on the selected channel.
     Permit(ChannelPermit),
-    /// Channels serve the model, but all are at their `max_concurrency`.
+    /// Channels serve the model, but all are at their `max_concurrency`, or their free permits are reserved for other users.
     AllBusy,
-    /// The upstream of every channel that serves the model requested a pause; contains the shortest one.
+    /// Every channel that serves the model is paused, by an operator or because its upstream requested it; contains the time until the first pause
+    /// ends.
     CoolingDown(Duration),
     /// No channel serves the model, or all have been tried.
     None,

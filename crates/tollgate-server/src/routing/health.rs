@@ -73,8 +73,8 @@ pub(super) enum Availability {
 /// How an upstream failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChannelFailure {
-    /// It could not be reached, did not respond in time, or its response was 5xx.
-    Unavailable,
+    /// It could not be reached, did not respond in time, or its response was 5xx; contains when the request began.
+    Unavailable(Instant),
     /// It rate-limited the key; contains the pause that it requested, if any.
     RateLimited(Option<Duration>),
     /// It rejected the key.
@@ -147,9 +147,9 @@ impl ChannelHealth {
     }
 
     /// Records that a request is about to be sent: in a half-open circuit it is the probe.
-    pub(super) fn begin_probe(&self) {
+    pub(super) fn begin_probe(&self, now: Instant) {
         if self.is_degraded.load(Ordering::Acquire) {
-            self.lock().breaker.begin_probe(Instant::now());
+            self.lock().breaker.begin_probe(now);
         }
     }
 
@@ -194,8 +194,8 @@ impl ChannelHealth {
         let of_key = Subject::Key(key.unwrap_or(0));
         let of_model = || Subject::Model(model.to_owned());
         let (subject, length) = match failure {
-            ChannelFailure::Unavailable => {
-                state.breaker.record_failure(now, user_id);
+            ChannelFailure::Unavailable(began) => {
+                state.breaker.record_failure(now, began, user_id);
                 return None;
             }
             ChannelFailure::RateLimited(retry_after) => {
@@ -232,8 +232,14 @@ impl ChannelHealth {
         state.cooldowns.confirm(is_tried, user_id)
     }
 
-    /// Whether a request of the user for `model` with the key of that index is made despite a cooldown that no upstream requested.
-    pub(super) fn has_own_cooldown(&self, model: &str, key: Option<usize>, user_id: &str) -> bool {
+    /// Whether `model`, or the key of that index (`None` if the channel has no keys), is in a cooldown for the user that the gateway chose itself:
+    /// the upstream did not request it.
+    pub(super) fn has_unrequested_cooldown(
+        &self,
+        model: &str,
+        key: Option<usize>,
+        user_id: &str,
+    ) -> bool {
         if !self.is_degraded.load(Ordering::Acquire) {
             return false;
         }
@@ -242,8 +248,8 @@ impl ChannelHealth {
         let of_key = Subject::Key(key.unwrap_or(0));
         let of_key = state.cooldowns.for_user(&of_key, user_id);
         let of_model = state.model_cooldown(model, user_id);
-        let is_own = |cooldown: Option<Cooldown>| cooldown.is_some_and(|c| !c.is_requested);
-        is_own(of_key) || is_own(of_model)
+        let is_unrequested = |cooldown: Option<Cooldown>| cooldown.is_some_and(|c| !c.is_requested);
+        is_unrequested(of_key) || is_unrequested(of_model)
     }
 
     /// Records that a request for `model` with the key of that index, started at `started`, succeeded: lifts their cooldowns that were in effect
@@ -371,7 +377,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_circuit_opens_lets_one_probe_through_and_closes() {
         let health = ChannelHealth::default();
-        let fail = || health.record_failure(M, None, ADA, ChannelFailure::Unavailable);
+        let fail_since = |began| {
+            health.record_failure(M, None, ADA, ChannelFailure::Unavailable(began));
+        };
+        let fail = || fail_since(Instant::now());
+        let began_before = Instant::now();
         let ready = || is_ready(health.availability(M, 0, &[], None, ADA));
         for _ in 1..FAILURE_THRESHOLD {
             fail();
@@ -379,9 +389,14 @@ mod tests {
         assert!(ready(), "one failure fewer does not open it");
         fail();
         assert!(!ready());
+        // Requests that began before the circuit opened are no probes, nor are those of users for whom it is closed.
+        fail_since(began_before);
+        health.begin_probe(Instant::now());
+        fail_since(began_before);
         tokio::time::advance(INITIAL_OPEN).await;
         assert!(ready(), "half open");
-        health.begin_probe();
+        health.begin_probe(Instant::now());
+        fail_since(began_before);
         assert!(!ready(), "one probe at a time");
         fail();
         tokio::time::advance(INITIAL_OPEN).await;
@@ -402,7 +417,8 @@ mod tests {
         }
         assert_eq!(health.describe(), "2 key(s) cooling down");
         for _ in 0..FAILURE_THRESHOLD {
-            health.record_failure(M, None, ADA, ChannelFailure::Unavailable);
+            let failure = ChannelFailure::Unavailable(Instant::now());
+            health.record_failure(M, None, ADA, failure);
         }
         health.set_paused(true);
         assert_eq!(
@@ -463,8 +479,11 @@ mod tests {
         tokio::time::advance(Duration::from_secs(1)).await;
         health.record_failure(M, Some(0), ADA, ChannelFailure::KeyRejected);
         health.record_failure(M, Some(0), ADA, ChannelFailure::ModelNotFound);
-        assert!(health.has_own_cooldown(M, Some(0), ADA));
-        assert!(!health.has_own_cooldown(M, Some(0), BOB), "none for him");
+        assert!(health.has_unrequested_cooldown(M, Some(0), ADA));
+        assert!(
+            !health.has_unrequested_cooldown(M, Some(0), BOB),
+            "none for him"
+        );
         assert_eq!(health.lift_disproved(M, Some(0), earlier), []);
         let lifted = health.lift_disproved(M, Some(0), Instant::now());
         assert_eq!(lifted.len(), 2);
@@ -472,7 +491,7 @@ mod tests {
         // Cooldowns that the upstream requested are kept.
         let pause = ChannelFailure::RateLimited(Some(Duration::from_secs(9)));
         health.record_failure(M, Some(0), ADA, pause);
-        assert!(!health.has_own_cooldown(M, Some(0), ADA));
+        assert!(!health.has_unrequested_cooldown(M, Some(0), ADA));
         assert_eq!(health.lift_disproved(M, Some(0), Instant::now()), []);
         assert_eq!(health.lift_all().len(), 1);
         assert!(is_ready(health.availability(M, 1, &[], None, ADA)));
@@ -483,7 +502,10 @@ mod tests {
         let is_ready_for =
             |health: &ChannelHealth, user| is_ready(health.availability(M, 1, &[], None, user));
         for (failure, times) in [
-            (ChannelFailure::Unavailable, FAILURE_THRESHOLD),
+            (
+                ChannelFailure::Unavailable(Instant::now()),
+                FAILURE_THRESHOLD,
+            ),
             (ChannelFailure::RateLimited(None), 1),
             (ChannelFailure::RateLimited(Some(Duration::from_secs(9))), 1),
             (ChannelFailure::KeyRejected, 1),

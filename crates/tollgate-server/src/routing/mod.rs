@@ -14,7 +14,7 @@ mod shared_cooldowns;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, select_all};
 use tollgate_chat::provider_options::ProviderOption;
 use tollgate_core::TaskKind;
 use tollgate_media::ModelName;
@@ -136,7 +136,7 @@ impl Routing {
         self.is_built_in
     }
 
-    /// The channel of that name.
+    /// The channel of that name. `None` if it is deleted or was never configured.
     pub fn by_name(&self, name: &str) -> Option<&Arc<OpenChannel>> {
         self.channels.iter().find(|open| open.channel.name == name)
     }
@@ -181,7 +181,7 @@ impl Routing {
         }
     }
 
-    /// Whether every channel that serves chats with `model` is paused.
+    /// Whether every channel that serves chats with `model` is paused by an operator; true if there is none.
     pub fn is_paused_for_chat(&self, model: &str) -> bool {
         self.serving(model, Needs::Chat)
             .all(|open| open.is_paused())
@@ -271,12 +271,24 @@ impl Routing {
         Some(open.acquire_for_running_work(key_fingerprint, user_id))
     }
 
-    /// Whether a channel runs a user's tasks of that kind with `model` and is in no pause that its upstream requested.
+    /// Replaces a permit for work that a provider already has by one on the current channel of the same name. Keeps the permit if the channel has not
+    /// changed, because no other one may be free, or if the channel does not exist any more.
+    pub fn renew_permit(&self, permit: &mut ChannelPermit, user_id: &str) {
+        let Some(open) = self.known(&permit.open.channel.name) else {
+            return;
+        };
+        if !Arc::ptr_eq(open, &permit.open) {
+            let fingerprint = permit.key_fingerprint();
+            *permit = open.acquire_for_running_work(fingerprint.as_deref(), user_id);
+        }
+    }
+
+    /// Whether a channel runs a user's tasks of that kind with `model`, is not paused, and is in no cooldown that its upstream requested.
     pub fn is_ready_for_task(&self, kind: TaskKind, model: &str, user_id: &str) -> bool {
         self.is_ready(model, Needs::Task(kind), user_id)
     }
 
-    /// Whether a channel serves a user's chats with `model` and is in no pause that its upstream requested.
+    /// Whether a channel serves a user's chats with `model`, is not paused, and is in no cooldown that its upstream requested.
     pub fn is_ready_for_chat(&self, model: &str, user_id: &str) -> bool {
         self.is_ready(model, Needs::Chat, user_id)
     }
@@ -290,26 +302,29 @@ impl Routing {
         })
     }
 
-    /// Waits for a permit on a channel that is ready but at its `max_concurrency`. Free permits go to the user with the fewest. `None` if there is no
-    /// such channel, if `max_waiting` tasks of the user already wait for it, or if it is not ready after the wait.
-    pub async fn wait_for_task_channel(
-        &self,
+    /// Waits for the first permit on any channel that is ready but at its `max_concurrency`. Free permits go to the user with the fewest. `None` if
+    /// there is no such channel for which fewer than `max_waiting` tasks of the user already wait, or if the channel is not ready after the wait.
+    pub async fn wait_for_task_channel<'a>(
+        &'a self,
         kind: TaskKind,
-        model: &str,
-        user_id: &str,
+        model: &'a str,
+        user_id: &'a str,
         max_waiting: usize,
     ) -> Option<ChannelPermit> {
-        let mut serving = self.serving(model, Needs::Task(kind));
-        let is_ready = |open: &OpenChannel| {
+        let wait = |open: &'a Arc<OpenChannel>| {
+            let permits = open.permits.as_ref()?;
             let availability = open.availability(model, &[], None, user_id);
-            matches!(availability, Availability::Ready(_))
+            let may_wait = matches!(availability, Availability::Ready(_))
+                && permits.waiting_of(user_id) < max_waiting;
+            may_wait.then(|| Box::pin(async move { (open, permits.acquire(user_id).await) }))
         };
-        let open = serving.find(|open| open.permits.is_some() && is_ready(open))?;
-        let permits = open.permits.as_ref()?;
-        if permits.waiting_of(user_id) >= max_waiting {
+        let serving = self.serving(model, Needs::Task(kind));
+        let waits: Vec<_> = serving.filter_map(wait).collect();
+        if waits.is_empty() {
             return None;
         }
-        let permit = permits.acquire(user_id).await;
+        // A permit that another channel grants at the same moment is returned when its future is dropped.
+        let ((open, permit), ..) = select_all(waits).await;
         match open.availability(model, &[], None, user_id) {
             Availability::Ready(key) => Some(open.permit(key, Some(permit))),
             _ => None,
@@ -342,7 +357,8 @@ impl Routing {
         })
     }
 
-    /// Selects the channel of that name with the key of that fingerprint, if it serves chats with `model` and was not tried.
+    /// Selects the channel of that name with the key of that fingerprint, whether or not they are in cooldown. [`Selection::None`] if it does not
+    /// serve chats with `model`, does not have the key, or was tried; [`Selection::CoolingDown`] with zero if an operator has paused it.
     pub async fn select_by_name(
         &self,
         channel: &str,
@@ -415,5 +431,70 @@ async fn select_or_borrow(select: impl Fn(bool) -> Result<Selection, NeedsPermit
             Box::pin(open.borrow()).await;
             select(false).unwrap_or(Selection::AllBusy)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// Channels that run one task at a time.
+    fn routing_of(names: &[&str]) -> Routing {
+        let channels = names.iter().map(|name| Channel {
+            name: (*name).to_owned(),
+            kind: "openai".to_owned(),
+            max_concurrency: Some(1),
+            ..Channel::default()
+        });
+        let channels: Vec<Channel> = channels.collect();
+        let egress = egress::Client::new(egress::ClientOptions::default());
+        let (settings, fairness) = (Settings::default(), Fairness::default());
+        Routing::open(&channels, &settings, &egress, &fairness).unwrap()
+    }
+
+    fn in_flight(routing: &Routing) -> Vec<Option<usize>> {
+        let channels = routing.channels().iter();
+        channels.map(|open| open.calls_in_flight()).collect()
+    }
+
+    #[tokio::test]
+    async fn running_work_keeps_its_permit_until_its_channel_changes() {
+        let (routing, reloaded) = (routing_of(&["a"]), routing_of(&["a"]));
+        let mut permit = routing.acquire_for_running_work("a", None, "ann").unwrap();
+        for same in [&routing, &routing_of(&["b"])] {
+            same.renew_permit(&mut permit, "ann");
+            assert_eq!(in_flight(&routing), [Some(1)]);
+        }
+        reloaded.renew_permit(&mut permit, "ann");
+        assert_eq!(in_flight(&routing), [Some(0)]);
+        assert_eq!(in_flight(&reloaded), [Some(1)]);
+    }
+
+    #[tokio::test]
+    async fn a_task_takes_the_first_channel_that_becomes_free() {
+        let routing = routing_of(&["a", "b"]);
+        let run = |name| routing.acquire_for_running_work(name, None, "ann");
+        let wait = || {
+            let permit = routing.wait_for_task_channel(TaskKind::Image, "m", "bob", 1);
+            Box::pin(permit)
+        };
+        let (first, second) = (run("a"), run("b"));
+        let mut waits = wait();
+        assert!((&mut waits).now_or_never().is_none());
+        assert!(wait().now_or_never().is_some_and(|permit| permit.is_none()));
+        drop(second);
+        let permit = waits.now_or_never().flatten().expect("b is free");
+        assert_eq!(permit.open.channel.name, "b");
+        // Both become free at the same moment: only one permit is used.
+        let mut waits = wait();
+        assert!((&mut waits).now_or_never().is_none());
+        drop((first, permit));
+        assert_eq!(in_flight(&routing), [Some(1), Some(1)], "both are granted");
+        let permit = waits.now_or_never().flatten().expect("both are free");
+        assert_eq!(in_flight(&routing), [Some(1), Some(0)]);
+        drop(permit);
+        assert_eq!(in_flight(&routing), [Some(0), Some(0)]);
     }
 }

@@ -79,7 +79,8 @@ impl OpenChannel {
         key_fingerprint(&Secret::new(format!("{:?}", self.channel.base_url)))
     }
 
-    /// Applies a cooldown of this channel that another node set or lifted. If this node set it itself (`is_own`), only its evidence may be new.
+    /// Applies a cooldown of this channel that was set or lifted. A message that this node sent itself (`is_own`) is ignored, unless the cooldown
+    /// applies to all users: evidence of other nodes may have extended it to them.
     pub fn apply_cooldown(
         &self,
         name: &CooldownName,

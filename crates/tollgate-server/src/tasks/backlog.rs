@@ -37,6 +37,7 @@ enum Kind {
 
 #[derive(Clone, Copy, Default)]
 struct Count {
+    /// The number that was read, plus the submissions since.
     known: u32,
     /// `None` if the count has not been read.
     read_at: Option<Instant>,
@@ -54,7 +55,7 @@ impl Backlog {
     /// Counts a submission of the user.
     ///
     /// # Errors
-    /// 429 that names the limit if the user has reached it.
+    /// 429 that names the limit if the user has reached it; 503 if the counts cannot be read.
     pub async fn add_submission(
         &self,
         store: &Store,

@@ -33,7 +33,7 @@ pub struct TaskContext {
     pub files: FileStorage,
     /// Downloads URLs of clients and results of providers.
     pub egress: egress::Client,
-    /// Permits for fetching results at the same time.
+    /// Permits for results that are downloaded at the same time.
     pub downloads: Semaphore,
     /// Counts tasks that ended.
     pub metrics: Arc<Metrics>,
@@ -94,7 +94,7 @@ pub struct TaskSettings {
 /// Signals to the worker pool of this process.
 pub struct PoolSignals {
     due: Notify,
-    /// Whether a task was postponed recently because its channels are at their `max_concurrency`.
+    /// Whether a task has found all its channels at their `max_concurrency` since the pool's last claim.
     channels_full: AtomicBool,
     /// The tasks in work.
     pub workload: Workload,
@@ -130,7 +130,7 @@ impl PoolSignals {
         self.due.notified().await;
     }
 
-    /// Records that a task was postponed because its channels are full: the pool then claims tasks more slowly.
+    /// Records that a task found all its channels at their `max_concurrency`: the pool then claims tasks more slowly.
     pub(super) fn report_full_channels(&self) {
         self.channels_full.store(true, Ordering::Relaxed);
     }

@@ -65,7 +65,6 @@ pub(super) fn end_attempt(
     };
     let metrics = &run.context.metrics;
     let channel = &attempt.permit.open.channel.name;
-    let _ = run.channel.set(channel.clone());
     let is_ours = |e: &&ProviderError| e.kind == UpstreamErrorKind::Interrupted;
     if let Some(error) = error.as_ref().filter(|e| !is_ours(e)) {
         metrics.channel_error(channel, error.kind.recorded_name());
@@ -135,7 +134,7 @@ pub(super) fn end_attempt(
     }
 }
 
-/// Writes how the turn ended. `channel` is `None` if the turn ended no attempt.
+/// Writes how the turn ended. `channel` is `None` if the turn worked on no attempt.
 pub(super) async fn write_turn_end(
     context: &TaskContext,
     leased: &LeasedTask,
@@ -143,14 +142,14 @@ pub(super) async fn write_turn_end(
     job: &str,
     end: TurnEnd,
 ) {
-    if let Err(e) = write(context, leased, channel, job, end).await {
+    if let Err(e) = try_write_turn_end(context, leased, channel, job, end).await {
         // The lease expires and the task is claimed again, by this node or another.
         let task_id = &leased.task.id;
         tracing::error!(task = task_id, error = %e, "cannot write the outcome of a turn of a task");
     }
 }
 
-async fn write(
+async fn try_write_turn_end(
     context: &TaskContext,
     leased: &LeasedTask,
     channel: Option<&str>,
@@ -181,7 +180,7 @@ async fn write(
                 TaskEnd::Completed { .. } => None,
                 TaskEnd::Failed { code, .. } => Some(code.clone()),
             };
-            let attempts = leased.failed_attempts + i64::from(attempt.is_some());
+            let attempts = leased.failed_attempts + i64::from(channel.is_some());
             let finish = TaskFinish {
                 task_id: task.id.clone(),
                 user_id: task.user_id.clone(),
@@ -193,17 +192,20 @@ async fn write(
             };
             let outcome = finish_with_retry(context, finish, task.deadline_at).await?;
             crash::point("run.after_finish");
+            if matches!(outcome, FinishOutcome::LeaseLost) {
+                // Another worker has the task.
+                tracing::warn!(
+                    task = task.id,
+                    "a worker lost its lease before it could write the end of a task"
+                );
+                return Ok(());
+            }
             if matches!(outcome, FinishOutcome::Finished { .. }) {
-                let state = if completed { "completed" } else { "failed" };
-                context.metrics.task_ended(&task.family, state);
-                let held = now - task.created_at;
-                let span = TaskTrace::for_leased(leased).map(|trace| trace.context());
-                let metrics = &context.metrics;
-                metrics.task_settled(task.kind.name(), held, span);
+                count_end(context, leased, completed, now);
                 if task.callback_url.is_some() {
                     context.webhook_due.notify_one();
                 }
-                inputs::delete_of_job_text(&context.files, task.kind, job).await;
+                inputs::delete_private_images_of_text(&context.files, task.kind, job).await;
             }
             let cost = match &outcome {
                 FinishOutcome::Finished { cost } => Some(*cost),
@@ -234,6 +236,16 @@ async fn write(
             Ok(())
         }
     }
+}
+
+/// Counts the end of a task in the metrics.
+fn count_end(context: &TaskContext, leased: &LeasedTask, completed: bool, now: Millis) {
+    let (task, metrics) = (&leased.task, &context.metrics);
+    let state = if completed { "completed" } else { "failed" };
+    metrics.task_ended(&task.family, state);
+    let held = now - task.created_at;
+    let span = TaskTrace::for_leased(leased).map(|trace| trace.context());
+    metrics.task_settled(task.kind.name(), held, span);
 }
 
 /// Ends the task. Its work is done, so the write is retried until `deadline_at` while the database accepts no writes; once the process shuts down,

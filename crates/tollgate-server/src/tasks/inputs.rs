@@ -4,7 +4,7 @@ use std::io::{self, BufReader};
 use std::time::Duration;
 
 use tollgate_core::{ApiError, Millis, TaskKind, clock};
-use tollgate_media::image::{ImageMetadata, ImageSource, InputImage};
+use tollgate_media::image::{ImageMetadata, ImageMetadataError, ImageSource, InputImage};
 use tollgate_media::input::{Input, InputRole, InputSource};
 use tollgate_media::{AnyFamily, Job, MediaJob as _, Submission};
 use tollgate_storage::files::{FileStorage, LocalCopy, Visibility};
@@ -32,8 +32,11 @@ pub struct Inputs {
 }
 
 /// At submission: stores the images of data URIs as private files, recognises links to the gateway's own files, and leaves other URLs to be fetched
-/// when the task runs. Returns the complete job, and the metadata of its references, in their order, as far as it is known. Everything is checked
-/// before anything is stored: a rejected submission leaves no files.
+/// when the task runs. Returns the complete job, and the metadata of its references, in their order, as far as it is known.
+///
+/// # Errors
+/// 400 for an image that is invalid or has expired: all images are checked before the first one is stored, so this leaves no files. 503 if the
+/// storage failed: images that were already stored are deleted when they expire.
 pub async fn store_submitted(
     context: &TaskContext,
     family: AnyFamily,
@@ -151,19 +154,15 @@ async fn read_own_file(
     let now = context.clock.now();
     let copied = context.files.local_copy(Visibility::Public, name, now);
     let copy = copied.await.map_err(|e| read_error(&e, expired))?;
-    let metadata = read_metadata(&copy, field).await;
-    metadata.map_err(|e| match e {
-        ReadError::Missing => expired(),
-        ReadError::NotAnImage(why) => ApiError::invalid(why),
-    })
+    read_metadata(&copy, field, expired).await
 }
 
 /// Before the provider is called: fetches the URLs, checks every image against the family's limits, and determines the sizes that depend on the
 /// references.
 ///
 /// # Errors
-/// The error that the client receives as the task's; one of kind `Unavailable` if the gateway's own storage accepts no writes, which the task did not
-/// cause.
+/// The error that the client receives as the task's; one of kind `Unavailable` if the gateway's own storage accepts no writes, or a file on it cannot
+/// be read, which the task did not cause.
 pub async fn prepare(
     context: &TaskContext,
     family: AnyFamily,
@@ -226,11 +225,7 @@ async fn inspect_image(
     copy: &LocalCopy,
     field: &str,
 ) -> Result<(InputFile, ImageMetadata), ApiError> {
-    let metadata = read_metadata(copy, field).await;
-    let metadata = metadata.map_err(|e| match e {
-        ReadError::Missing => expired(field),
-        ReadError::NotAnImage(why) => ApiError::invalid(why),
-    })?;
+    let metadata = read_metadata(copy, field, || expired(field)).await?;
     let file = InputFile {
         field: field.to_owned(),
         path: copy.path().to_owned(),
@@ -275,39 +270,73 @@ async fn download(
     file.finish_locally().await.map_err(storage_error)
 }
 
-enum ReadError {
-    Missing,
-    NotAnImage(String),
-}
-
-async fn read_metadata(copy: &LocalCopy, field: &str) -> Result<ImageMetadata, ReadError> {
+/// Reads the metadata of an image file. The error is `expired` if the file does not exist.
+async fn read_metadata(
+    copy: &LocalCopy,
+    field: &str,
+    expired: impl FnOnce() -> ApiError,
+) -> Result<ImageMetadata, ApiError> {
     let path = copy.path().to_owned();
     let read = tokio::task::spawn_blocking(move || {
-        let file = std::fs::File::open(path).map_err(|_| ReadError::Missing)?;
-        let bytes = file.metadata().map_err(|_| ReadError::Missing)?.len();
-        let metadata = ImageMetadata::read_complete(BufReader::new(file), bytes);
-        metadata.map_err(|e| ReadError::NotAnImage(e.to_string()))
+        let file = std::fs::File::open(path)?;
+        let bytes = file.metadata()?.len();
+        ImageMetadata::read_complete(BufReader::new(file), bytes)
     });
-    match read.await.unwrap_or(Err(ReadError::Missing)) {
-        Err(ReadError::NotAnImage(why)) => Err(ReadError::NotAnImage(format!(
-            "`{field}` must be an image, but {why}"
-        ))),
-        other => other,
-    }
+    let why = match read.await {
+        Ok(Ok(metadata)) => return Ok(metadata),
+        Ok(Err(ImageMetadataError::Io(error))) => return Err(read_error(&error, expired)),
+        Ok(Err(error)) => error.to_string(),
+        // Reading it panicked: the file is the cause.
+        Err(_) => "it could not be read".to_owned(),
+    };
+    let message = format!("`{field}` must be an image, but {why}");
+    Err(ApiError::invalid(message))
 }
 
-/// Deletes the private images of a job that is stored as text.
-pub async fn delete_of_job_text(files: &FileStorage, kind: TaskKind, job: &str) {
+/// Deletes the private images of a job that is stored as text. Does nothing if the text cannot be parsed.
+pub async fn delete_private_images_of_text(files: &FileStorage, kind: TaskKind, job: &str) {
     if let Ok(job) = Job::from_text(kind, job) {
-        delete_of_job(files, &job).await;
+        delete_private_images(files, &job).await;
     }
 }
 
 /// Deletes the private images of a job.
-pub async fn delete_of_job(files: &FileStorage, job: &Job) {
+pub async fn delete_private_images(files: &FileStorage, job: &Job) {
     for (_, image) in job.input_images() {
         if let ImageSource::Stored(name) = &image.source {
             files.delete(Visibility::Private, name).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{ErrorKind, id};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_missing_image_has_expired() {
+        let root = std::env::temp_dir().join(id::short_id("tollgate-inputs-"));
+        let files = FileStorage::open(&root, "https://gateway.example").unwrap();
+        let file = files.create(Visibility::Private, 4_000_000_000, "png");
+        let mut file = file.await.unwrap();
+        file.write(b"no image").await.unwrap();
+        let name = file.finish().await.unwrap();
+        let copy = files.local_copy(Visibility::Private, &name, 0);
+        let copy = copy.await.unwrap();
+        let error = async || inspect_image(&copy, "image").await.map(drop).unwrap_err();
+        let malformed = error().await;
+        assert_eq!(malformed.kind, ErrorKind::InvalidRequest);
+        assert!(
+            malformed.message.contains("must be an image"),
+            "{malformed}"
+        );
+        std::fs::remove_file(copy.path()).unwrap();
+        assert_eq!(error().await, expired("image"));
+        // Reading a folder fails, but not because it is missing.
+        std::fs::create_dir(copy.path()).unwrap();
+        assert_eq!(error().await.kind, ErrorKind::Unavailable);
+        std::fs::remove_dir_all(root).unwrap();
     }
 }

@@ -29,6 +29,8 @@ const RECORD_RETRY_PAUSE: Duration = Duration::from_millis(250);
 const FIND_PAUSE: Duration = Duration::from_secs(2);
 /// How often a search that finds nothing is repeated: providers list new work only a moment after accepting it.
 const FIND_RETRIES: u32 = 2;
+/// How long a task is postponed if a search for its work failed.
+const FAILED_FIND_PAUSE: Millis = 2_000;
 /// How long a task is postponed if its channel is not configured any more.
 const MISSING_CHANNEL_PAUSE: Millis = 30_000;
 
@@ -45,8 +47,9 @@ pub(super) enum Resumed {
 pub(super) enum LostStart {
     /// The provider accepted the work nevertheless, with this provider job id.
     Accepted(String),
-    /// The error remains as it is.
+    /// The attempt failed with this error: that of the call, or `Unavailable` if a search showed that the provider never accepted the work.
     Error(ProviderError),
+    /// The turn ends, and the attempt stays open.
     End(TurnEnd),
 }
 
@@ -112,7 +115,7 @@ pub(super) async fn poll_until_done(
     drop(work);
     signals.wake_pool();
     let mut pause = first_pause(run, &attempt, interval);
-    let mut failed_deliveries = 0;
+    let mut failed_polls = FailedPolls::default();
     loop {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -141,14 +144,17 @@ pub(super) async fn poll_until_done(
             }
             Ok(Polled::Completed(completed)) => (Some(Ok(completed)), interval.every),
             Ok(Polled::Failed(e)) => (Some(Err(e)), interval.every),
-            Err(e) if e.kind.is_retryable() && failed_deliveries + 1 < MAX_DOWNLOADS => {
-                failed_deliveries += u32::from(results.was_used());
-                tracing::warn!(task = task.id, error = %e, "cannot poll a task");
-                reload_permit(run, &mut attempt.permit);
-                let doubled = pause.saturating_mul(2).min(MAX_POLL_PAUSE);
-                (None, e.retry_after.unwrap_or(doubled).min(MAX_POLL_PAUSE))
-            }
-            Err(e) => (Some(Err(as_final_failure(e))), interval.every),
+            Err(e) => match failed_polls.add(&e, results.was_used(), pause, interval.every) {
+                Some(next_pause) => {
+                    tracing::warn!(task = task.id, error = %e, "cannot poll a task");
+                    // The configuration may have been reloaded: the channel may have another key or address now.
+                    let reloadable = run.context.reloadable.current();
+                    let routing = &reloadable.routing;
+                    routing.renew_permit(&mut attempt.permit, &task.user_id);
+                    (None, next_pause)
+                }
+                None => (Some(Err(as_final_failure(e))), interval.every),
+            },
         };
         if let Some(completed) = completed {
             crash::point("run.before_finish");
@@ -159,17 +165,29 @@ pub(super) async fn poll_until_done(
     }
 }
 
-/// The configuration may have been reloaded: uses the channel's current key and address. The work stays on the channel.
-fn reload_permit(run: &TaskRun, permit: &mut ChannelPermit) {
-    let reloadable = run.context.reloadable.current();
-    let (channel, fingerprint) = (&permit.open.channel.name, permit.key_fingerprint());
-    let current = reloadable.routing.acquire_for_running_work(
-        channel,
-        fingerprint.as_deref(),
-        &run.leased.task.user_id,
-    );
-    if let Some(current) = current {
-        *permit = current;
+/// Counts the polls of a job that failed.
+#[derive(Default)]
+struct FailedPolls {
+    downloads: u32,
+}
+
+impl FailedPolls {
+    /// Counts a poll that failed after a `pause`; `is_download` if the job had ended and its results could not be obtained. Returns the pause before
+    /// the next poll, which is at least `every`, or [`MAX_POLL_PAUSE`] if that is shorter. `None` if no further poll can succeed, or the results were
+    /// downloaded [`MAX_DOWNLOADS`] times.
+    fn add(
+        &mut self,
+        error: &ProviderError,
+        is_download: bool,
+        pause: Duration,
+        every: Duration,
+    ) -> Option<Duration> {
+        self.downloads += u32::from(is_download);
+        if !error.kind.is_retryable() || self.downloads >= MAX_DOWNLOADS {
+            return None;
+        }
+        let wanted = error.retry_after.unwrap_or(pause.saturating_mul(2));
+        Some(wanted.max(every).min(MAX_POLL_PAUSE))
     }
 }
 
@@ -254,7 +272,12 @@ pub(super) async fn resume(run: &TaskRun, open: &QueuedAttempt, job: &Job) -> Re
     }
     let external_id = open.external_id.clone().unwrap_or_default();
     let results = run.result_storage(0);
-    match find(run, &attempt.permit, &external_id, job, &results).await {
+    let found = find_in_queue(run, &attempt.permit, &external_id, job, &results).await;
+    let found = match found {
+        Ok(found) => found,
+        Err(end) => return Resumed::End(end),
+    };
+    match found {
         Found::Accepted(provider_job_id) => {
             attempt.adjustments = results.adjustments();
             match record_provider_job(run, &attempt, &provider_job_id).await {
@@ -287,7 +310,12 @@ pub(super) async fn find_lost_start(
         return LostStart::Error(error);
     }
     // The starting call has already reported its adjustments; the search would report the same ones.
-    match find(run, &attempt.permit, external_id, job, &RejectResults).await {
+    let found = find_in_queue(run, &attempt.permit, external_id, job, &RejectResults).await;
+    let found = match found {
+        Ok(found) => found,
+        Err(end) => return LostStart::End(end),
+    };
+    match found {
         Found::Accepted(id) => match record_provider_job(run, attempt, &id).await {
             Ok(()) => LostStart::Accepted(id),
             Err(end) => LostStart::End(end),
@@ -310,20 +338,21 @@ fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
     TurnEnd::Postpone((task.deadline_at - run.context.clock.now()).max(0))
 }
 
-/// Searches the provider's queue for work by the gateway's own id for it.
-async fn find(
+/// Searches the provider's queue for work by the gateway's own id for it. If the search fails, the turn ends and the attempt stays open: the next turn
+/// searches again, and other tasks can use the worker in between.
+async fn find_in_queue(
     run: &TaskRun,
     permit: &ChannelPermit,
     external_id: &str,
     job: &Job,
     sink: &dyn ResultSink,
-) -> Found {
+) -> Result<Found, TurnEnd> {
     let task = &run.leased.task;
     let (Some(queue), Some(model)) = (
         permit.open.provider.queue.as_ref(),
         permit.open.channel.model(&task.model),
     ) else {
-        return Found::Unknown;
+        return Ok(Found::Unknown);
     };
     let mut found_nothing = 0;
     loop {
@@ -336,16 +365,17 @@ async fn find(
         };
         match queue.find(call).await {
             Ok(Found::Nothing) if found_nothing < FIND_RETRIES => found_nothing += 1,
-            Ok(found) => return found,
+            Ok(found) => return Ok(found),
             Err(e) => {
                 tracing::warn!(task = task.id, error = %e, "cannot search for a task at its provider");
+                return Err(TurnEnd::Postpone(FAILED_FIND_PAUSE));
             }
         }
         tokio::time::sleep(FIND_PAUSE).await;
     }
 }
 
-/// Adjustments as they are stored. `None` if there are none.
+/// Adjustments as JSON text, as they are stored. `None` if there are none.
 fn adjustments_to_text(adjustments: &[Adjustment]) -> Option<String> {
     (!adjustments.is_empty()).then(|| serde_json::json!(adjustments).to_string())
 }
@@ -358,4 +388,55 @@ fn adjustments_from_text(open: &QueuedAttempt) -> Vec<Adjustment> {
         tracing::error!(attempt = open.number, error = %e, "stored adjustments cannot be read");
         Vec::new()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_secs(2);
+
+    fn failure(retry_after: Option<u64>) -> ProviderError {
+        ProviderError {
+            retry_after: retry_after.map(Duration::from_secs),
+            ..ProviderError::new(UpstreamErrorKind::Unavailable, "no response")
+        }
+    }
+
+    #[test]
+    fn the_pause_after_a_failed_poll_is_at_least_the_interval() {
+        let mut failed = FailedPolls::default();
+        for (retry_after, pause, next) in [
+            (None, 2, 4),
+            (None, 0, 2),
+            (None, 40, 60),
+            (Some(0), 2, 2),
+            (Some(17), 2, 17),
+            (Some(3_600), 2, 60),
+        ] {
+            let pause = Duration::from_secs(pause);
+            let found = failed.add(&failure(retry_after), false, pause, EVERY);
+            assert_eq!(found, Some(Duration::from_secs(next)), "{retry_after:?}");
+        }
+        let long = Duration::from_secs(3_600);
+        let found = failed.add(&failure(None), false, long, long);
+        assert_eq!(found, Some(MAX_POLL_PAUSE));
+    }
+
+    #[test]
+    fn only_failed_downloads_end_a_task() {
+        let mut failed = FailedPolls::default();
+        let mut is_repeated = |is_download| {
+            let pause = failed.add(&failure(None), is_download, EVERY, EVERY);
+            pause.is_some()
+        };
+        for _ in 1..MAX_DOWNLOADS {
+            assert!(is_repeated(true));
+        }
+        assert!(is_repeated(false), "a poll that delivered nothing");
+        assert!(!is_repeated(true));
+        let rejected = ProviderError::new(UpstreamErrorKind::Rejected, "no");
+        let mut failed = FailedPolls::default();
+        assert_eq!(failed.add(&rejected, false, EVERY, EVERY), None);
+    }
 }

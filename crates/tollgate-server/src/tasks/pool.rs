@@ -26,7 +26,7 @@ use crate::tasks::worker;
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// Shortest pause, if the next task is nearly due.
 const MIN_PAUSE: Duration = Duration::from_millis(5);
-/// Pause after a turn in which all tasks found their channels at `max_concurrency` while other channels have capacity.
+/// Pause after a claim if a task has found all its channels at `max_concurrency` since the claim before, while other channels have capacity.
 const CHANNELS_FULL_PAUSE: Duration = Duration::from_millis(20);
 /// Additional time for shutdown beyond `drain_s`: for tasks that must stop, and for releasing the leases while the database is unavailable.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -64,7 +64,8 @@ enum Claimed {
     MayBeMore,
     /// No further tasks are due.
     All,
-    /// Tasks are due, but must wait until tasks in work end.
+    /// Due tasks cannot be claimed now: no permit is free, all channels are full, users have the maximum in work, the node is not ready, or the
+    /// database failed.
     HeldBack,
 }
 
@@ -305,8 +306,8 @@ impl WorkerPool {
         left.clamp(MIN_PAUSE, MAX_PAUSE)
     }
 
-    /// Fails tasks whose deadline passed a while ago, whoever has their lease: their worker hangs or does not exist any more, or they were never
-    /// claimed. After a crash it also allows one more call at the same time per second. Never returns.
+    /// Fails tasks whose deadline passed longer ago than a lease lasts, whoever has their lease: their worker hangs or does not exist any more, or
+    /// they were never claimed. After a crash it also allows one more call at the same time per second. Never returns.
     async fn enforce_deadlines(self: Arc<Self>) {
         let context = &self.context;
         let mut seconds: u64 = 0;

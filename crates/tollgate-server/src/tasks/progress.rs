@@ -40,7 +40,8 @@ impl Progress {
         &self.task_id
     }
 
-    /// Reports progress. The stored value never decreases, and only a completed task is at 100.
+    /// Reports progress; a task that is not completed has at most 99. Does nothing if `percent` is not higher than before. It is written unless the
+    /// last write was less than `PROGRESS_INTERVAL` ago; then only a later, higher value is written.
     pub fn report(&self, percent: u8) {
         let percent = percent.min(99);
         if self.percent.fetch_max(percent, Ordering::Relaxed) >= percent {

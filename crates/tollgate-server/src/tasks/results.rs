@@ -139,7 +139,7 @@ impl ResultStorage {
         self.lock().adjustments.clone()
     }
 
-    /// Whether the provider tried to deliver a file.
+    /// Whether the provider adapter tried to deliver a file, with or without success.
     pub fn was_used(&self) -> bool {
         self.used.load(Ordering::Relaxed)
     }
@@ -158,7 +158,7 @@ impl ResultStorage {
         }
     }
 
-    /// The largest file, in bytes.
+    /// The maximum size of a file of this kind, in bytes.
     fn max_bytes(&self) -> u64 {
         match self.kind {
             TaskKind::Image => 128 * MIB,
@@ -267,9 +267,8 @@ impl ResultStorage {
         let (path, kind) = (file.flush_to_path().await?, self.kind);
         let bytes = tokio::fs::metadata(&path).await?.len();
         let earlier_results = self.lock().files.len();
-        let checking = move || types::check_result(&path, kind, earlier_results);
-        let checked = tokio::task::spawn_blocking(checking).await;
-        let checked = checked.map_err(std::io::Error::other)?;
+        let check = move || types::check_result(&path, kind, earlier_results);
+        let checked = check_in_background(check).await;
         Ok(checked.map(|file_type| (file_type, bytes)))
     }
 
@@ -330,6 +329,14 @@ impl ResultStorage {
     }
 }
 
+/// Runs the check of a file on a thread of its own. A check that panics rejects the file: the file, not the storage, is the cause.
+async fn check_in_background<T: Send + 'static>(
+    check: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let checked = tokio::task::spawn_blocking(check).await;
+    checked.unwrap_or_else(|_| Err("cannot be checked".to_owned()))
+}
+
 /// The error for results that were generated but cannot be obtained: whatever the reason, nothing is generated again.
 pub(super) fn as_final_failure(error: ProviderError) -> ProviderError {
     if error.kind.is_retryable() {
@@ -387,5 +394,17 @@ impl ResultSink for ResultStorage {
         if !stored.adjustments.contains(&adjustment) {
             stored.adjustments.push(adjustment);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_panics_rejects_the_file() {
+        let panics = || -> Result<(), String> { std::panic::resume_unwind(Box::new("a defect")) };
+        let checked = check_in_background(panics).await;
+        assert_eq!(checked, Err("cannot be checked".to_owned()));
     }
 }

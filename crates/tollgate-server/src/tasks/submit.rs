@@ -43,7 +43,8 @@ pub struct SubmitRequest<'a> {
 ///
 /// # Errors
 /// 400 for invalid fields or a rejected prompt, 402 if the price is not covered, 403 or 404 for the model, 409 for a reused
-/// idempotency key, 429 for too many unfinished tasks or waiting webhooks, 502 if no channel serves the model.
+/// idempotency key, 429 for too many unfinished tasks or waiting webhooks, 502 if no channel serves the model, 503 if the database or the storage
+/// fails.
 pub async fn submit(
     context: &Arc<TaskContext>,
     request: SubmitRequest<'_>,
@@ -88,7 +89,7 @@ pub async fn submit(
     // 6. Determine the sizes that depend on the images, and freeze the price.
     let charge = freeze_price(&reloadable, model, &mut job, &mut price, &references);
     if charge.is_err() {
-        inputs::delete_of_job(&context.files, &job).await;
+        inputs::delete_private_images(&context.files, &job).await;
     }
     let charge = charge?;
 
@@ -126,7 +127,7 @@ pub async fn submit(
         context.wake_for_task(family.kind(), name);
         return Ok(receipt);
     }
-    inputs::delete_of_job_text(&context.files, family.kind(), &job).await;
+    inputs::delete_private_images_of_text(&context.files, family.kind(), &job).await;
     match outcome {
         SubmitOutcome::Accepted => Ok(receipt),
         SubmitOutcome::Replayed { receipt } => Ok(receipt),
@@ -253,6 +254,9 @@ async fn earlier_receipt(
 
 /// Finds the model of a submission: in the catalogue, allowed for the caller's key, served by some channel. `caller` is `None` for the quote of an
 /// admin, who may use every model.
+///
+/// # Errors
+/// 400 or 404 for an unknown model, 403 if the key may not use it, 502 if no channel serves it.
 pub fn find_model<'a>(
     reloadable: &'a Reloadable,
     caller: Option<&Caller>,
@@ -275,6 +279,9 @@ pub fn find_model<'a>(
 }
 
 /// Determines the sizes that depend on the reference images, and freezes the price.
+///
+/// # Errors
+/// 400 if the family does not accept the images, 500 if the price is out of range for an amount.
 pub fn freeze_price(
     reloadable: &Reloadable,
     model: &TaskModel,

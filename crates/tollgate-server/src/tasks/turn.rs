@@ -20,7 +20,6 @@ use crate::tasks::results::ResultStorage;
 pub(super) const CHANNELS_FULL_PAUSE: Millis = 250;
 /// How long a task is postponed if no channel can accept it, or the database failed.
 pub(super) const NO_CHANNEL_PAUSE: Millis = 2_000;
-
 /// How long a task is postponed while the gateway's own storage accepts no writes.
 pub(super) const NO_STORAGE_PAUSE: Millis = 2_000;
 
@@ -32,7 +31,7 @@ pub(super) enum TurnEnd {
     Retry(AttemptEnd),
     /// The task returns to the queue for that long; an attempt in a provider's queue stays open.
     Postpone(Millis),
-    /// The lease is lost or the process shuts down: nothing is written.
+    /// Nothing is written: the task was ended by others, its lease is lost, the process shuts down, or the database does not accept writes.
     Abandon,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct TaskRun {
     /// Cancelled when the task was ended by others, its lease is lost, or the process shuts down.
     pub(super) stop: CancellationToken,
     pub(super) progress: Arc<Progress>,
-    /// The channel of the attempt that ended in this turn.
+    /// The channel of the attempt that this turn works on. Not set before an attempt begins.
     pub(super) channel: OnceLock<String>,
     /// The span of the attempt that this turn works on. Not set before an attempt begins, and without a sampled trace.
     pub(super) span: OnceLock<OpenAttempt>,
@@ -53,6 +52,7 @@ pub(super) struct TaskRun {
 impl TaskRun {
     /// Records that this turn works on an attempt that started at `started`.
     pub(super) fn trace_attempt(&self, number: i64, channel: &Channel, started: SystemTime) {
+        let _ = self.channel.set(channel.name.clone());
         if let Some(trace) = TaskTrace::for_leased(&self.leased) {
             let (name, kind) = (&channel.name, &channel.kind);
             let _ = self
@@ -68,12 +68,13 @@ impl TaskRun {
         }
     }
 
-    /// The trace headers of the attempt for the provider of `channel`.
+    /// The trace headers of the attempt for the provider of `channel`. `None` if the channel forwards none, without a sampled trace, or before an
+    /// attempt begins.
     pub(super) fn trace_headers(&self, channel: &Channel) -> Option<TraceHeaders> {
         TaskTrace::for_leased(&self.leased)?.headers(channel, self.span.get()?)
     }
 
-    /// The span of the attempt that this turn works on. `None` without a sampled trace.
+    /// The span of the attempt that this turn works on. `None` without a sampled trace, or before an attempt begins.
     pub(super) fn attempt_span(&self) -> Option<SpanContext> {
         self.span.get().map(OpenAttempt::context)
     }

@@ -8,7 +8,7 @@ use tollgate_store::FairShare;
 
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 
-/// Permits for calls directly after a crash: whatever caused the crash, a few tasks can be completed before the next one.
+/// Permits for calls directly after a crash. They are few, so that some tasks can complete even if one of the tasks crashes the process again.
 const CALLS_AFTER_CRASH: usize = 4;
 
 /// The tasks in work in this process; clones share the counts.
@@ -105,7 +105,8 @@ pub struct WorkPermit {
 }
 
 impl WorkPermit {
-    /// Marks the task as not in work while it waits for something other than a call, so that other tasks may be claimed.
+    /// Marks the task as not about to make a call, because it waits for something else, so that another task may be claimed. It still counts as in
+    /// work.
     pub fn pause(&mut self) {
         if self.is_starting {
             self.is_starting = false;

@@ -191,6 +191,10 @@ async fn prepare_references(run: &TaskRun, job: &mut Job) -> Result<Inputs, Turn
 /// Fails the task because its deadline has passed, and cancels the work at the provider.
 fn time_out(run: &TaskRun) -> TurnEnd {
     let task = &run.leased.task;
+    if let Some(open) = &run.leased.queued_attempt {
+        // The turn may not have resumed this attempt yet.
+        let _ = run.channel.set(open.channel.clone());
+    }
     let timed_out = UpstreamErrorKind::TimedOut.recorded_name();
     run.end_attempt_span(Some(timed_out));
     cancel_at_provider(&run.context, task);

@@ -34,8 +34,8 @@ const POST_TIMEOUT: Duration = Duration::from_secs(15);
 const LEASE: Millis = 60 * clock::SECOND;
 /// Receivers that one turn of the loop checks.
 const MAX_RECEIVERS: usize = 512;
-/// Searching for webhooks to post takes at most this fraction of the loop's time.
-const MAX_LOAD: u32 = 10;
+/// After each turn the loop pauses this many times as long as the turn took, up to [`MAX_PAUSE`].
+const PAUSE_FACTOR: u32 = 10;
 /// Longest pause of the loop, and so the longest delay until the webhook of a task that ended on another node is noticed.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 const MIN_PAUSE: Duration = Duration::from_millis(5);
@@ -89,7 +89,8 @@ impl WebhookSender {
                     MAX_PAUSE
                 }
             };
-            tokio::time::sleep(started.elapsed().min(MAX_PAUSE / MAX_LOAD) * MAX_LOAD).await;
+            tokio::time::sleep(started.elapsed().min(MAX_PAUSE / PAUSE_FACTOR) * PAUSE_FACTOR)
+                .await;
             tokio::select! {
                 () = drain.cancelled() => {}
                 () = self.parts.due.notified() => {}
@@ -159,10 +160,17 @@ impl WebhookSender {
         _permit: OwnedSemaphorePermit,
     ) {
         let (at, started) = (self.parts.clock.now(), Instant::now());
-        let posted = self.post(&webhook, at).await;
+        let posted = match self.prepare(&webhook, at).await {
+            Ok((headers, body)) => {
+                let posted = self.post(&webhook.url, headers, body).await;
+                crash::point("webhook.after_post");
+                receiver.record(posted.as_ref().ok().copied());
+                posted
+            }
+            // The receiver was not called, so this shows nothing about it.
+            Err(e) => Err(e),
+        };
         let took_ms = i64::try_from(started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        crash::point("webhook.after_post");
-        receiver.record(posted.as_ref().ok().copied());
         let (status, error) = match posted {
             Ok(status) => (Some(status), None),
             Err(e) => (None, Some(e)),
@@ -195,11 +203,15 @@ impl WebhookSender {
         self.parts.due.notify_one();
     }
 
-    /// Posts the task's record, signed; returns the receiver's status.
+    /// The signed headers and the body of a webhook: the task's record.
     ///
     /// # Errors
-    /// Why no status was received.
-    async fn post(&self, webhook: &DueWebhook, now: Millis) -> Result<u16, String> {
+    /// The receiver is not called; why is logged.
+    async fn prepare(
+        &self,
+        webhook: &DueWebhook,
+        now: Millis,
+    ) -> Result<(HeaderMap, Bytes), String> {
         let internal = |e: &dyn std::fmt::Display| {
             tracing::warn!(task = webhook.task_id, error = %e, "cannot build a webhook");
             "the gateway could not send the webhook".to_owned()
@@ -214,10 +226,16 @@ impl WebhookSender {
         let body = Bytes::from(record.to_string());
         let headers = signed_headers(&webhook.task_id, now, &secret, &body);
         let headers = headers.ok_or_else(|| internal(&"the headers cannot be written"))?;
-        let post = self
-            .parts
-            .egress
-            .post_guarded(&webhook.url, headers, body, POST_TIMEOUT);
+        Ok((headers, body))
+    }
+
+    /// Posts a webhook; returns the receiver's status.
+    ///
+    /// # Errors
+    /// Why no status was received.
+    async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<u16, String> {
+        let egress = &self.parts.egress;
+        let post = egress.post_guarded(url, headers, body, POST_TIMEOUT);
         post.await.map_err(|e| e.to_string())
     }
 
@@ -248,4 +266,48 @@ pub(crate) fn signed_headers(
     headers.insert("webhook-timestamp", HeaderValue::from(timestamp));
     headers.insert("webhook-signature", HeaderValue::from_str(&signature).ok()?);
     Some(headers)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::{SystemClock, id};
+    use tollgate_store::DatabaseLocation;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_error_of_the_gateway_does_not_count_as_one_of_the_receiver() {
+        let folder = std::env::temp_dir().join(id::short_id("tollgate-webhooks-"));
+        std::fs::create_dir_all(&folder).unwrap();
+        let location = DatabaseLocation::Sqlite(folder.join("tollgate.db"));
+        let parts = WebhookParts {
+            store: Store::open(&location).await.unwrap(),
+            clock: Arc::new(SystemClock),
+            node: "node".to_owned(),
+            egress: egress::Client::new(egress::ClientOptions::default()),
+            files: FileStorage::open(&folder, "https://gateway.example").unwrap(),
+            metrics: Arc::new(Metrics::new()),
+            due: Arc::new(Notify::new()),
+        };
+        let sender = Arc::new(WebhookSender::new(parts, Arc::new(LiveNodes::new(true))));
+        let receiver = "https://a.example:443".to_owned();
+        let capacity = || sender.receivers.share_out(vec![receiver.clone()], 100);
+        let before = capacity();
+        // The task's record has expired.
+        let webhook = DueWebhook {
+            task_id: "task_x".to_owned(),
+            key_id: "key_x".to_owned(),
+            url: "https://a.example/".to_owned(),
+            receiver: receiver.clone(),
+            earlier_attempts: 0,
+            task_ended_at: 0,
+        };
+        let receiver_permit = sender.receivers.begin(&webhook.receiver);
+        let permit = Arc::clone(&sender.permits).try_acquire_owned().unwrap();
+        let delivery = Arc::clone(&sender).deliver(webhook, receiver_permit, permit);
+        delivery.await;
+        assert!(!before.is_empty());
+        assert_eq!(capacity(), before);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -10,9 +10,9 @@ use crate::cluster::live_nodes::LiveNodes;
 
 /// POSTs to one receiver at the same time, from all nodes together.
 const MAX_IN_FLIGHT: usize = 64;
-/// The same limit before a receiver has responded with 2xx for the first time.
+/// POSTs of this node to one receiver at the same time, until it has responded with 2xx for the first time.
 const MAX_UNPROVEN: usize = 4;
-/// POSTs to all such receivers together.
+/// POSTs of this node to all such receivers together.
 const MAX_UNPROVEN_TOTAL: usize = 512;
 /// How long a receiver that did not respond gets no further POST; then it gets one at a time until it responds.
 const BACKOFF: [Duration; 6] = [
@@ -77,7 +77,9 @@ impl Receivers {
         for name in names {
             let known = table.by_name.get(&name);
             let is_proven = known.is_some_and(|receiver| receiver.is_proven);
-            let capacity = known.map_or(MAX_UNPROVEN, |receiver| receiver.capacity(max, now));
+            let capacity = known.map_or(MAX_UNPROVEN.min(max), |receiver| {
+                receiver.capacity(max, now)
+            });
             let mut share = capacity.min(each).min(free);
             if !is_proven {
                 share = share.min(unproven);
@@ -168,6 +170,8 @@ impl Drop for ReceiverPermit {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_store::NodeRecord;
+
     use super::*;
 
     const A: &str = "https://a.example";
@@ -188,6 +192,24 @@ mod tests {
         assert_eq!(share(&receivers), MAX_IN_FLIGHT - MAX_UNPROVEN);
         drop(first);
         assert_eq!(share(&receivers), MAX_IN_FLIGHT);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_receiver_gets_no_more_posts_than_the_share_of_this_node() {
+        let live_nodes = LiveNodes::new(false);
+        let others = (0..40).map(|number| NodeRecord {
+            id: format!("node_{number}"),
+            ..NodeRecord::default()
+        });
+        live_nodes.set(&others.collect::<Vec<_>>(), "this_node");
+        let receivers = Receivers::new(Arc::new(live_nodes));
+        assert_eq!(
+            share(&receivers),
+            1,
+            "64 for 41 nodes, of which it is the last"
+        );
+        let _posted = receivers.begin(A);
+        assert_eq!(share(&receivers), 0);
     }
 
     #[tokio::test(start_paused = true)]

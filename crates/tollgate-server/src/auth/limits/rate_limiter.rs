@@ -15,7 +15,7 @@ use crate::cluster::live_nodes::LiveNodes;
 use crate::fair_permits::{FairPermit, FairPermits, Reserve};
 use crate::redis::{CountedPosts, SharedPermit};
 
-/// Entries of a table from which idle ones are searched for and removed.
+/// A table with fewer entries is not searched for idle ones to remove.
 pub(super) const SWEEP_THRESHOLD: usize = 1_024;
 /// How long the counts of all nodes are shown after they were read.
 const SHOWN_FOR: Millis = SECOND;
@@ -27,8 +27,8 @@ pub struct RateLimiter {
     pub(super) shared: Arc<Shared>,
     /// Limits of all users together.
     pub(super) gateway: RateLimits,
-    /// Shares the gateway's limit of requests in flight among users.
-    shares: Option<FairPermits>,
+    /// The permits of the gateway's limit of requests in flight, divided fairly among users. `None` if there is no such limit.
+    permits: Option<FairPermits>,
     /// The nodes among which limits are divided without Redis. `None` if each node may admit the full limit.
     divided: Option<Arc<LiveNodes>>,
     /// The counts in Redis. `None` if this node counts by itself.
@@ -83,7 +83,7 @@ pub struct RequestPermit {
     gateway: RateLimits,
     reserved_tokens: AtomicU64,
     /// The request's permit from the gateway's limit of requests in flight.
-    _share: Option<FairPermit>,
+    _permit: Option<FairPermit>,
     divided: Option<Arc<LiveNodes>>,
     pub(super) redis: Option<(RedisCounting, SharedPermit)>,
 }
@@ -95,7 +95,7 @@ impl RateLimiter {
         Self {
             shared: Arc::new(Shared { table, clock }),
             gateway,
-            shares: None,
+            permits: None,
             divided: None,
             redis: None,
         }
@@ -112,10 +112,10 @@ impl RateLimiter {
         self.divided.as_ref().map_or(1, |nodes| nodes.count())
     }
 
-    /// Keeps `reserve` of the requests in flight that the gateway allows for users who have none, while more than one user sends
+    /// Of the `max` requests in flight that the gateway allows, keeps `reserve(max)` for users who have none, while more than one user sends
     /// requests: one user cannot take all of them from the others.
     pub fn with_reserve(mut self, reserve: impl FnOnce(usize) -> usize) -> Self {
-        self.shares = self.gateway.max_concurrency.map(|max| {
+        self.permits = self.gateway.max_concurrency.map(|max| {
             let max = max as usize;
             FairPermits::new(max, Reserve::WhenShared(reserve(max)))
         });
@@ -151,15 +151,16 @@ impl RateLimiter {
         now: Millis,
         nodes: u32,
     ) -> Result<RequestPermit, ApiError> {
-        let share = self.acquire_share(key);
+        let permit = self.try_acquire_permit(key);
         let mut table = self.shared.lock();
-        self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
-        Ok(self.count(table, key, is_post, now, share))
+        self.check(&mut table, key, is_post, now, nodes, permit.as_ref())?;
+        Ok(self.count(table, key, is_post, now, permit))
     }
 
-    /// Must be called first, because it also records which users send requests, whether or not these are admitted.
-    pub(super) fn acquire_share(&self, key: &Key) -> Option<FairPermit> {
-        self.shares.as_ref()?.try_acquire(&key.user_id)
+    /// A permit from the gateway's limit of requests in flight. `None` if there is no such limit, or none is free for the user. Called before every
+    /// check, because it also records which users send requests, whether or not these are admitted.
+    pub(super) fn try_acquire_permit(&self, key: &Key) -> Option<FairPermit> {
+        self.permits.as_ref()?.try_acquire(&key.user_id)
     }
 
     pub(super) fn check(
@@ -169,13 +170,13 @@ impl RateLimiter {
         is_post: bool,
         now: Millis,
         nodes: u32,
-        share: Option<&FairPermit>,
+        permit: Option<&FairPermit>,
     ) -> Result<(), ApiError> {
         for (scope, rates) in limited_scopes(key, self.gateway) {
             let usage = table.usage(scope, now);
             usage.check_requests(scope, &rates, is_post, now, nodes)?;
         }
-        if self.shares.is_some() && share.is_none() {
+        if self.permits.is_some() && permit.is_none() {
             let max = self.gateway.max_concurrency.unwrap_or(0);
             let what = format!("have its share of {max} requests in flight: wait for one to end");
             return Err(rejected(Scope::User(&key.user_id), &what, SECOND));
@@ -189,7 +190,7 @@ impl RateLimiter {
         key: &Arc<Key>,
         is_post: bool,
         now: Millis,
-        share: Option<FairPermit>,
+        permit: Option<FairPermit>,
     ) -> RequestPermit {
         for (scope, rates) in limited_scopes(key, self.gateway) {
             let usage = table.usage(scope, now);
@@ -204,7 +205,7 @@ impl RateLimiter {
             key: Arc::clone(key),
             gateway: self.gateway,
             reserved_tokens: AtomicU64::new(0),
-            _share: share,
+            _permit: permit,
             divided: self.divided.clone(),
             redis: None,
         }
@@ -215,12 +216,14 @@ impl RateLimiter {
     pub fn remaining_requests(&self, key: &Key, now: Millis) -> Option<RemainingRequests> {
         let mut scopes = limited_scopes(key, self.gateway).peekable();
         scopes.peek()?;
+        let nodes = self.nodes_without_redis();
         let mut table = self.shared.lock();
         let mut fewest: Option<RemainingRequests> = None;
         for (scope, rates) in scopes {
             let usage = table.existing_usage(scope);
             let in_flight = usage.as_ref().map_or(0, |usage| usage.in_flight);
-            let concurrency = rates.max_concurrency.filter(|max| in_flight >= *max);
+            let is_reached = |max: &u32| in_flight >= share_of(*max, nodes);
+            let concurrency = rates.max_concurrency.filter(is_reached);
             let concurrency = concurrency.map(|max| RemainingRequests {
                 limit: max,
                 remaining: 0,
@@ -228,7 +231,7 @@ impl RateLimiter {
             });
             let per_minute = rates
                 .rpm
-                .map(|rpm| remaining_in_minute(rpm, self.nodes_without_redis(), usage, now));
+                .map(|rpm| remaining_in_minute(rpm, nodes, usage, now));
             let all = fewest.into_iter().chain(per_minute).chain(concurrency);
             fewest = all.min_by_key(|left| left.remaining);
         }

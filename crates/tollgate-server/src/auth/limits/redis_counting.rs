@@ -44,20 +44,20 @@ impl RateLimiter {
         is_post: bool,
         now: Millis,
     ) -> Result<RequestPermit, ApiError> {
-        let share = self.acquire_share(key);
+        let fair_permit = self.try_acquire_permit(key);
         self.check(
             &mut self.shared.lock(),
             key,
             is_post,
             now,
             1,
-            share.as_ref(),
+            fair_permit.as_ref(),
         )?;
         let scopes: Vec<(Scope<'_>, RateLimits)> = limited_scopes(key, self.gateway).collect();
         // A GET counts only as a request in flight: without such a limit no call to Redis is needed.
         let limits_flight = |(_, rates): &(Scope<'_>, RateLimits)| rates.max_concurrency.is_some();
         if !is_post && !scopes.iter().any(limits_flight) {
-            return Ok(self.count(self.shared.lock(), key, is_post, now, share));
+            return Ok(self.count(self.shared.lock(), key, is_post, now, fair_permit));
         }
         let uncounted: Vec<u64> = {
             let mut table = self.shared.lock();
@@ -85,7 +85,7 @@ impl RateLimiter {
                     table.usage(*scope, now).uncounted.add(posts, now);
                 }
                 let nodes = redis.nodes_to_divide_by()?;
-                self.check(&mut table, key, is_post, now, nodes, share.as_ref())?;
+                self.check(&mut table, key, is_post, now, nodes, fair_permit.as_ref())?;
                 // A call that was sent has usually been counted in Redis, even without a reply.
                 if is_post && unavailable == RedisUnavailable::NotSent {
                     for (scope, _) in scopes.iter().filter(|(_, rates)| rates.rpm.is_some()) {
@@ -94,7 +94,7 @@ impl RateLimiter {
                 }
             }
         }
-        let mut admitted = self.count(table, key, is_post, now, share);
+        let mut admitted = self.count(table, key, is_post, now, fair_permit);
         admitted.redis = Some((redis.clone(), permit));
         Ok(admitted)
     }

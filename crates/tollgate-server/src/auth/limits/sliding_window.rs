@@ -55,7 +55,7 @@ impl SlidingWindow {
         self.sum
     }
 
-    /// How long it takes until the sum is at most `allowed`, if nothing else is counted.
+    /// How long it takes until the sum is at most `allowed`, if nothing else is counted. 0 if it is already.
     pub(super) fn time_until_at_most(&self, allowed: u64, now: Millis) -> Millis {
         let mut left = self.sum;
         for entry in &self.entries {

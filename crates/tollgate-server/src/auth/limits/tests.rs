@@ -5,10 +5,11 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use tollgate_core::clock::ManualClock;
 use tollgate_core::{Amount, ApiError, Clock as _, ErrorKind, Millis, clock};
-use tollgate_store::{Key, KeyLimits, RateLimits};
+use tollgate_store::{Key, KeyLimits, NodeRecord, RateLimits};
 
 use super::rate_limiter::SWEEP_THRESHOLD;
 use super::*;
+use crate::cluster::live_nodes::LiveNodes;
 
 const NONE: RateLimits = RateLimits {
     rpm: None,
@@ -130,6 +131,22 @@ fn requests_in_flight_are_counted_until_they_end() {
     drop(first);
     assert_eq!(left(), None, "requests a minute are free");
     assert!(admit(&limiter, &key, true, 0).is_ok());
+}
+
+#[test]
+fn headers_count_a_nodes_part_of_a_limit_of_requests_in_flight() {
+    let nodes = Arc::new(LiveNodes::new(false));
+    let node = |id: &str| NodeRecord {
+        id: id.to_owned(),
+        ..NodeRecord::default()
+    };
+    nodes.set(&[node("a"), node("b")], "a");
+    let (limiter, _) = limiter(NONE);
+    let limiter = limiter.divided_among(nodes);
+    let key = key("k", "u", rates(0, 0, 2), NONE);
+    let _first = admit(&limiter, &key, true, 0).unwrap();
+    assert!(admit(&limiter, &key, true, 0).is_err());
+    assert_eq!(limiter.remaining_requests(&key, 0), remaining(2, 0, 1));
 }
 
 #[test]
