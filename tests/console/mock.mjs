@@ -32,10 +32,11 @@ const list = (...data) => ({ data, next_cursor: null });
 /** The responses to GET, by path. */
 const RESPONSES = {
   "/users": list(user, { ...user, id: "user_2", name: "ann", disabled: true, unlimited: true }), "/users/user_1": user, "/users/user_1/entries": list(entry),
-  "/keys": list(key, { ...key, id: "key_2", name: "", revoked_at: at }), "/keys/key_1": key, "/entries": list(entry), "/usage": { ...list(...usage), watermark: at },
+  "/keys": list(key, { ...key, id: "key_2", name: "", revoked_at: at }), "/keys/key_1": key, "/keys/key_3": { ...key, id: "key_3", expires_at: "2100-01-01T10:00:30.500Z" }, "/entries": list(entry), "/usage": { ...list(...usage), watermark: at },
   "/tasks": list(task, failed), "/tasks/task_1": { ...task, ...details }, "/tasks/task_2": { ...failed, ...details, files: [], webhook: null },
   "/chats": list(chat), "/chats/chat_1": { ...chat, attempts, dropped: ["metadata"], charge },
-  "/channels": list(channel), "/channels/openai-main": channel, "/channels/openai-main/health": list({ node: "node_1", circuit: "closed", cooldowns: [], in_flight: 3, p50_ms: 420, error_rate: 0.02 }),
+  // The node cannot open the second channel, so it has no health.
+  "/channels": list(channel, { ...channel, name: "unopened" }), "/channels/unopened": { ...channel, name: "unopened" }, "/channels/openai-main": channel, "/channels/openai-main/health": list({ node: "node_1", circuit: "closed", cooldowns: [], in_flight: 3, p50_ms: 420, error_rate: 0.02 }),
   "/models": { data: [{ id: "gpt-image-2-official", kind: "image", family: "gpt_image", endpoint: "/v1/images/generations", aliases: ["gpt-image"], schema }, { id: "sora-2", kind: "video", family: "sora", endpoint: "/v1/video/generations", aliases: [], schema }] },
   "/prices": list({ model: "sora-2", source: "database", shadowed: false, per_second: "0.1", when: [{ resolution: "4k", per_second: "0.6" }], version: 1 }), "/models/custom": empty(),
   "/events": list({ seq: 2, at, actor: "owner", token_id: null, address: "127.0.0.1", request_id: "req_2", action: "user.update", object: { type: "user", id: "user_1" }, before: { rpm: null }, after: { rpm: 5 }, reason: "abuse", prev_hash: "a", hash: "b" }),

@@ -22,7 +22,7 @@ use tollgate_server::oidc::{Account, OidcError, OidcProvider};
 use tollgate_server::state::App;
 use tollgate_store::{
     AdminRejection, AdminReply, AdminRequest, KeyLimits, NewKey, NewPortalSession, NewSession,
-    OidcRefresh, SignIn, SignInAttempt, SignInFailures, StoreError,
+    OidcRefresh, SignIn, SignInAttempt, SignInAttemptOutcome, StoreError,
 };
 use url::form_urlencoded;
 
@@ -40,7 +40,8 @@ const MAX_PASSWORD_AGE: Millis = 5 * MINUTE;
 const ACTOR: &str = "oidc";
 /// The name of the API key that the gateway creates for a user's sessions of the portal.
 const PORTAL_KEY: &str = "Portal";
-/// The page that the browser is redirected to after a sign-in: it shows errors, and closes windows that were opened for the sign-in.
+/// The page that a browser is redirected to after a failed sign-in: it shows the error. A window that was opened for a sign-in also ends on it, and
+/// closes.
 const RESULT_PAGE: &str = "/signed-in";
 
 /// Why a sign-in ends without a session: an error code for the page that shows it.
@@ -283,8 +284,8 @@ async fn sign_in(visit: &Visit, pending: &Pending) -> Result<Option<HeaderValue>
 async fn begin_attempt(visit: &Visit) -> Result<SignInAttempt, Failure> {
     let subjects = vec![(format!("oidc:{}", visit.peer), MAX_FAILURES)];
     match visit.app.store.begin_sign_in(subjects, visit.now).await? {
-        SignInFailures::Allowed(attempt) => Ok(attempt),
-        SignInFailures::Throttled { .. } => Err(Failure("throttled")),
+        SignInAttemptOutcome::Allowed(attempt) => Ok(attempt),
+        SignInAttemptOutcome::Throttled { .. } => Err(Failure("throttled")),
     }
 }
 
@@ -311,6 +312,7 @@ fn text(body: &Value, member: &str) -> String {
     body[member].as_str().unwrap_or_default().to_owned()
 }
 
+/// Makes a session fresh, and gives its admin the role that the account has now.
 async fn refresh_session(
     visit: &Visit,
     session_id: &str,
@@ -318,22 +320,29 @@ async fn refresh_session(
     nonce_hash: String,
     attempt: SignInAttempt,
 ) -> Result<(), Failure> {
+    let store = &visit.app.store;
+    let Some(role) = account.admin_role else {
+        store.end_oidc_sessions(account.identity).await?;
+        return Err(Failure("no_role"));
+    };
     let authenticated_at = account.authenticated_at.ok_or(Failure("not_fresh"))?;
     if authenticated_at + MAX_PASSWORD_AGE <= visit.now {
         return Err(Failure("not_fresh"));
     }
     let refresh = OidcRefresh {
-        identity: account.identity,
+        identity: account.identity.clone(),
         nonce_hash,
         authenticated_at,
         attempt,
         now: visit.now,
     };
-    let store = &visit.app.store;
-    match store.refresh_oidc_session(session_id, refresh).await? {
-        true => Ok(()),
-        false => Err(Failure("other_account")),
+    if !store.refresh_oidc_session(session_id, refresh).await? {
+        return Err(Failure("other_account"));
     }
+    // The session belongs to the account's admin, so this creates no admin.
+    let request = visit.request(ACTOR);
+    let admin = store.sign_in_oidc_admin(&request, account.identity, &account.name, role.name());
+    written(admin.await?).map(drop)
 }
 
 async fn begin_admin_session(

@@ -112,8 +112,8 @@ async fn list_admins(call: Call) -> Result<Reply, AdminError> {
     list::reply(&call, Admins).await
 }
 
-/// The name of a role.
-fn role(name: &str, value: &Value) -> Result<Role, AdminError> {
+/// Parses the name of a role.
+fn parse_role(name: &str, value: &Value) -> Result<Role, AdminError> {
     let role = value.as_str().and_then(Role::from_name);
     role.ok_or_else(|| {
         let names = ROLES.map(|(_, name)| name).join(", ");
@@ -123,10 +123,10 @@ fn role(name: &str, value: &Value) -> Result<Role, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let name = fields.required("name", fields::object_name)?;
-    let role = fields.required("role", role)?;
+    let name = fields.required("name", fields::actor_name)?;
+    let role = fields.required("role", parse_role)?;
     let request = call.write(fields, &[READ_ONLY, &["disabled"]].concat())?;
-    call.actor()?.check_grant(role.scopes())?;
+    call.actor()?.check_grant(role.scopes(), call.now)?;
     let code = id::random_secret("");
     let new = NewAdmin {
         name,
@@ -143,6 +143,18 @@ async fn find(call: &Call) -> Result<Admin, AdminError> {
     admin.ok_or_else(|| AdminError::not_found("admin"))
 }
 
+/// Checks that the caller has every scope of the admin of the path: otherwise an operator could enable an owner who was disabled.
+///
+/// # Errors
+/// 404 if there is no such admin; 403 `escalation`.
+async fn check_may_change(call: &Call) -> Result<(), AdminError> {
+    let admin = find(call).await?;
+    match Role::from_name(&admin.role) {
+        Some(role) => call.actor()?.check_includes(role.scopes()),
+        None => Ok(()),
+    }
+}
+
 async fn get(call: Call) -> Result<Reply, AdminError> {
     let admin = find(&call).await?;
     call.check_query()?;
@@ -150,17 +162,17 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 }
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
-    find(&call).await?;
+    check_may_change(&call).await?;
     let mut fields = call.fields()?;
-    let role = fields.patched("role", role)?;
+    let role = fields.patched("role", parse_role)?;
     let patch = AdminPatch {
-        name: fields.patched("name", fields::object_name)?,
+        name: fields.patched("name", fields::actor_name)?,
         role: role.map(|role| role.name().to_owned()),
         disabled: fields.patched("disabled", fields::flag)?,
     };
     let request = call.write(fields, READ_ONLY)?;
     if let Some(role) = role {
-        call.actor()?.check_grant(role.scopes())?;
+        call.actor()?.check_grant(role.scopes(), call.now)?;
     }
     let if_match = call.if_match()?;
     let store = &call.app.store;
@@ -169,7 +181,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
 }
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
-    find(&call).await?;
+    check_may_change(&call).await?;
     let request = call.action()?;
     let if_match = call.if_match()?;
     let store = &call.app.store;

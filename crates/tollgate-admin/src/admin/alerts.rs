@@ -156,7 +156,8 @@ impl Listing for Deliveries {
     }
 }
 
-fn kind(name: &str, value: &Value) -> Result<AlertKind, AdminError> {
+/// Parses the name of a kind of alert.
+fn parse_kind(name: &str, value: &Value) -> Result<AlertKind, AdminError> {
     let kind = value.as_str().and_then(AlertKind::from_name);
     kind.ok_or_else(|| {
         let names = AlertKind::ALL.map(AlertKind::name).join(", ");
@@ -203,8 +204,8 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let secret = generate_secret();
     let new = NewAlert {
-        kind: fields.required("on", kind)?,
-        threshold: fields.optional("threshold", fields::positive_amount)?,
+        kind: fields.required("on", parse_kind)?,
+        threshold: fields.optional("threshold", fields::non_negative_amount)?,
         url: fields.required("url", fields::text)?,
         enabled: fields.optional("enabled", fields::flag)?.unwrap_or(true),
         secret: secret.clone(),
@@ -231,8 +232,8 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let alert = find(&call).await?;
     let mut fields = call.fields()?;
     let patch = AlertPatch {
-        kind: fields.patched("on", kind)?,
-        threshold: fields.nullable("threshold", fields::positive_amount)?,
+        kind: fields.patched("on", parse_kind)?,
+        threshold: fields.nullable("threshold", fields::non_negative_amount)?,
         url: fields.patched("url", fields::text)?,
         enabled: fields.patched("enabled", fields::flag)?,
     };

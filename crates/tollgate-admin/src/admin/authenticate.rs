@@ -29,11 +29,11 @@ pub enum ActorKind {
     Token(String),
     /// By a session of the console.
     Session(Box<Session>),
-    /// A user of the portal: by this API key, and by the session with this id if the caller signed in with the key.
+    /// A user of the portal: by this API key. With an id: by the session of the portal with this id, which acts for the key.
     Key(Arc<Key>, Option<String>),
 }
 
-/// A caller of the admin API.
+/// A caller of the admin API, or of the portal's API.
 #[derive(Debug, Clone)]
 pub struct Actor {
     /// How the caller was authenticated.
@@ -82,7 +82,7 @@ impl Actor {
     /// Checks that the caller has a scope that the endpoint needs and, for money and secrets, that the session's password was entered recently.
     ///
     /// # Errors
-    /// 403 that names the scope.
+    /// 403: `missing_scope`, which names the scope, or `fresh_auth_required`.
     pub fn check_scope(&self, scope: Scope, now: Millis) -> Result<(), AdminError> {
         if !self.scopes.contains(scope) {
             let message = format!("needs {}", scope.name());
@@ -98,11 +98,22 @@ impl Actor {
         Ok(())
     }
 
-    /// Checks that the caller has every scope that it grants to somebody else.
+    /// Checks that the caller may grant the scopes to an admin or a token: it has all of them and, for money and secrets, the session's password was
+    /// entered recently.
     ///
     /// # Errors
-    /// 403.
-    pub fn check_grant(&self, scopes: Scopes) -> Result<(), AdminError> {
+    /// 403: `escalation`, which names a missing scope, or `fresh_auth_required`.
+    pub fn check_grant(&self, scopes: Scopes, now: Millis) -> Result<(), AdminError> {
+        self.check_includes(scopes)?;
+        let mut granted = scopes.names().into_iter().filter_map(Scope::from_name);
+        granted.try_for_each(|scope| self.check_scope(scope, now))
+    }
+
+    /// Checks that the caller has all of these scopes.
+    ///
+    /// # Errors
+    /// 403 `escalation`, which names a missing scope.
+    pub fn check_includes(&self, scopes: Scopes) -> Result<(), AdminError> {
         if self.scopes.includes(scopes) {
             return Ok(());
         }
@@ -113,6 +124,14 @@ impl Actor {
         let missing = missing.next().copied().unwrap_or_default();
         let message = format!("{missing} cannot be granted without having it");
         Err(AdminError::forbidden("escalation", message))
+    }
+
+    /// The id of the session of the portal by which the caller was authenticated, if it was.
+    pub(crate) fn portal_session_id(&self) -> Option<&str> {
+        match &self.kind {
+            ActorKind::Key(_, session_id) => session_id.as_deref(),
+            _ => None,
+        }
     }
 
     /// The actor for a user of the portal.

@@ -161,7 +161,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let new = NewBudget {
         owner,
         owner_id,
-        amount: fields.required("amount", fields::positive_amount)?,
+        amount: fields.required("amount", fields::non_negative_amount)?,
         period: fields.required("period", period)?,
         is_hard: fields.required("mode", mode)?,
     };
@@ -184,7 +184,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let budget = find(&call).await?;
     let mut fields = call.fields()?;
     let patch = BudgetPatch {
-        amount: fields.patched("amount", fields::positive_amount)?,
+        amount: fields.patched("amount", fields::non_negative_amount)?,
         period: fields.patched("period", period)?,
         is_hard: fields.patched("mode", mode)?,
     };

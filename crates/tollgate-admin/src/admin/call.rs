@@ -22,7 +22,8 @@ const REASON_HEADER: &str = "x-tollgate-reason";
 /// A version number that no object has.
 const NO_VERSION: i64 = -1;
 
-/// A request to the admin API. Handlers check in this order: the object, then body and query, then the version, then the object's state.
+/// A request to the admin API or the portal's API. Handlers check in this order: the object, then body and query, then the version, then the object's
+/// state.
 pub struct Call {
     /// The running gateway.
     pub app: Arc<App>,
@@ -61,7 +62,7 @@ impl Call {
         self.actor.as_ref().ok_or_else(AdminError::unauthorized)
     }
 
-    /// The first parameter of the path.
+    /// The first parameter of the path; empty if the path has none.
     pub fn id(&self) -> &str {
         self.ids.first().map_or("", String::as_str)
     }
@@ -111,7 +112,7 @@ impl Call {
     /// The version in `If-Match`, which the write compares; a malformed header counts as a version that no object has.
     ///
     /// # Errors
-    /// 428 if there is no such header, or `*`.
+    /// 428 if there is no such header, or it is `*`.
     pub fn if_match(&self) -> Result<i64, AdminError> {
         let value = self.headers.get(header::IF_MATCH);
         let value = value.map(|value| value.to_str().unwrap_or_default().trim());
@@ -134,7 +135,7 @@ impl Call {
     /// is used.
     ///
     /// # Errors
-    /// 400 for a bad `Idempotency-Key` or reason.
+    /// 400 for an invalid `Idempotency-Key` or reason; 401 without a caller.
     fn write_request(
         &self,
         body: &Value,
@@ -230,7 +231,7 @@ impl Call {
 /// The reply to a write of an object; `what` is its kind, such as `user`.
 ///
 /// # Errors
-/// The error for the rejection.
+/// The error for the rejection, or the database's.
 pub fn written(result: AdminResult, what: &str) -> Result<Reply, AdminError> {
     match result? {
         Ok(reply) => Ok(Reply::written(reply)),

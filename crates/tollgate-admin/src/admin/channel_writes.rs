@@ -6,6 +6,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Map, Value, json};
+use tollgate_config::{Config, Setting};
 use tollgate_core::clock::SECOND;
 use tollgate_server::channel_test::{reach, send_test_request, tested_model};
 use tollgate_server::http::admin_error::AdminError;
@@ -99,6 +100,12 @@ const API_KEYS: &str = "api_keys";
 const REASON: &str = "reason";
 /// Members that decide which server receives the keys of a channel.
 const DESTINATION: &[&str] = &["kind", "base_url"];
+/// The variables of the access keys of S3.
+const S3_VARIABLES: &[&str] = &[
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+];
 /// The longest name, in characters.
 const MAX_NAME: usize = 64;
 /// The longest pause with an end, in seconds: a year.
@@ -297,6 +304,11 @@ fn read_keys(
     let file = Arc::clone(&call.app.reloadable.current().file);
     let secrets_key = file.secrets_key.as_ref();
     let one = |field: &str, value: &Value| match value {
+        Value::String(text) if is_own_reference(&file, text) => {
+            let name = text.trim_start_matches("env:");
+            let message = format!("names {name}, a setting of the gateway");
+            Err(AdminError::invalid(field, message))
+        }
         Value::String(text) => StoredKey::new(text, channel, secrets_key)
             .map_err(|message| AdminError::invalid(field, message)),
         Value::Object(key) => {
@@ -314,6 +326,15 @@ fn read_keys(
         }
     };
     fields::list(one)(API_KEYS, keys)
+}
+
+/// Whether a text `env:NAME` names a secret of the gateway itself: the variable of a setting other than a channel's, or of the access keys of S3.
+fn is_own_reference(file: &Config, text: &str) -> bool {
+    let Some(name) = text.strip_prefix("env:") else {
+        return false;
+    };
+    let is_setting = |setting: &Setting| setting.reference.as_deref() == Some(text);
+    S3_VARIABLES.contains(&name) || file.settings().iter().any(is_setting)
 }
 
 fn without_nulls(mut settings: Map<String, Value>) -> Map<String, Value> {

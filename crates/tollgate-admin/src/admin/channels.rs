@@ -51,7 +51,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         summary: "A channel's circuit breaker, cooldowns and last calls on the node that handles the request.",
         query: &[],
         body: None,
-        returns: Returns::List("channel_health"),
+        returns: Returns::CompleteList("channel_health"),
         handler: handler!(health),
     },
 ];
@@ -83,7 +83,7 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let sources = configured::listed_sources(&call)?;
     let stored = call.app.store.stored_configuration().await?;
-    let channels = all(&call.app.reloadable.current(), &stored);
+    let channels = all(&call.app.reloadable.current(), &stored, call.now);
     let listing = NamedObjects {
         columns: COLUMNS,
         objects: configured::listed("name", channels, &sources),
@@ -92,7 +92,11 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
 }
 
 /// Every channel as JSON.
-pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<Value> {
+pub(super) fn all(
+    reloadable: &Reloadable,
+    stored: &StoredConfiguration,
+    now: Millis,
+) -> Vec<Value> {
     let open = reloadable.routing.channels().iter();
     let fixed = open.filter_map(|open| {
         let source = source_of(reloadable, &open.channel.name)?;
@@ -103,7 +107,7 @@ pub(super) fn all(reloadable: &Reloadable, stored: &StoredConfiguration) -> Vec<
         let open = reloadable.routing.by_name(&row.name);
         let is_paused = match open {
             Some(open) => open.is_paused(),
-            None => stored.pauses.iter().any(|pause| pause.channel == row.name),
+            None => stored.is_paused(&row.name, now),
         };
         show_row(reloadable, row, is_paused)
     });
@@ -120,8 +124,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 async fn health(call: Call) -> Result<Reply, AdminError> {
     let reloadable = call.app.reloadable.current();
     let open = open_channel(&reloadable, &call)?;
-    // The response has one entry for each node; it is not a list with pages.
-    call.query.allow(&[])?;
+    call.check_query()?;
     let report = open.health_report();
     let cooldowns = report.cooldowns.iter().map(|cooldown| {
         let CooldownReport { key, model, left } = cooldown;

@@ -97,7 +97,7 @@ async fn list_chats(call: Call) -> Result<Reply, AdminError> {
 /// Parses the filter in the query.
 ///
 /// # Errors
-/// 400 for a bad time.
+/// 400 for an invalid time.
 pub(crate) fn chat_filter(call: &Call) -> Result<ChatFilter, AdminError> {
     let query = &call.query;
     let (from, to) = query.window(call.now)?;

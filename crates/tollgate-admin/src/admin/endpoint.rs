@@ -49,8 +49,10 @@ pub enum Access {
 pub enum Returns {
     /// An object: the name of its schema, and the status.
     Object(&'static str, u16),
-    /// A list of objects.
+    /// A list of objects: the name of their schema.
     List(&'static str),
+    /// A list of objects without pages: the name of their schema.
+    CompleteList(&'static str),
     /// A text of that media type.
     Text(&'static str),
     /// 204, without a body.
@@ -64,17 +66,17 @@ pub type Handling = Pin<Box<dyn Future<Output = Result<Reply, AdminError>> + Sen
 pub struct Endpoint {
     /// The method.
     pub method: Method,
-    /// The path behind [`PREFIX`].
+    /// The path below the prefix of its API: [`PREFIX`], or `/v1/me` for the portal.
     pub path: &'static str,
     /// Who may call it.
     pub access: Access,
     /// What it does, in one sentence.
     pub summary: &'static str,
-    /// Query parameters; lists also have `limit` and `cursor`.
+    /// Query parameters; lists with pages also have `limit` and `cursor`.
     pub query: &'static [&'static str],
-    /// The schema of the body, if there is one.
+    /// The name of the schema of the body; `None` if the endpoint needs no body.
     pub body: Option<&'static str>,
-    /// What it replies with.
+    /// What it returns.
     pub returns: Returns,
     /// The function that handles a request.
     pub handler: fn(Call) -> Handling,
@@ -156,7 +158,7 @@ pub(crate) fn set_host(parts: &mut Parts) {
     }
 }
 
-/// Reads a request whose caller was already checked.
+/// Reads a request whose caller was already checked. An error of the body is stored in the call: it is returned when a handler reads the body.
 ///
 /// # Errors
 /// 404 for a path that is not UTF-8.

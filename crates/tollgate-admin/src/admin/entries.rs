@@ -71,6 +71,15 @@ impl Listing for Entries {
     }
 }
 
+/// The balance before a change of it by `delta`.
+///
+/// # Errors
+/// 400 if the balance that the cursor has is out of range.
+fn previous_balance(balance: Amount, delta: Amount) -> Result<Amount, AdminError> {
+    let previous = balance.checked_add(-delta);
+    previous.ok_or_else(|| AdminError::invalid("cursor", "is not a cursor of this list"))
+}
+
 fn position_of(entry: &Entry) -> Vec<String> {
     vec![
         entry.at.to_string(),
@@ -144,12 +153,12 @@ impl Listing for UserEntries {
         let items = entries.iter().map(|entry| {
             let mut value = entry.to_json();
             value["balance_after"] = amount_json(balance);
-            balance -= entry.delta();
+            balance = previous_balance(balance, entry.delta())?;
             let mut position = position_of(entry);
             position.push(balance.nanos().to_string());
-            Item { value, position }
+            Ok(Item { value, position })
         });
-        Ok(items.collect())
+        items.collect()
     }
 }
 
@@ -164,4 +173,20 @@ async fn list_user_entries(call: Call) -> Result<Reply, AdminError> {
     };
     let user_id = user.id;
     list::reply(&call, UserEntries { user_id, filter }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_balance_out_of_range_is_an_error_of_the_cursor() {
+        let amount = Amount::from_nanos;
+        assert_eq!(previous_balance(amount(5), amount(2)), Ok(amount(3)));
+        for (balance, delta) in [(i64::MIN, 1), (i64::MAX, -1)] {
+            let error = previous_balance(amount(balance), amount(delta)).unwrap_err();
+            let expected = AdminError::invalid("cursor", "is not a cursor of this list");
+            assert_eq!(error, expected);
+        }
+    }
 }

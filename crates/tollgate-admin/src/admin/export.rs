@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use tollgate_core::id;
+use tollgate_core::{Millis, id};
 use tollgate_server::http::admin_error::AdminError;
 use tollgate_server::reloadable::Reloadable;
 use tollgate_store::StoredConfiguration;
@@ -101,7 +101,8 @@ fn write_settings(text: &mut String, reloadable: &Reloadable) {
 }
 
 fn write_channels(text: &mut String, reloadable: &Reloadable, stored: &StoredConfiguration) {
-    for channel in channels::all(reloadable, stored) {
+    // The pauses, which depend on the time, are not written.
+    for channel in channels::all(reloadable, stored, Millis::MAX) {
         if channel["source"] == "builtin" {
             continue;
         }
@@ -139,6 +140,14 @@ fn write_channels(text: &mut String, reloadable: &Reloadable, stored: &StoredCon
         }
         if !references.is_empty() {
             line(text, "api_keys", &json!(references));
+        }
+        let name = channel["name"].as_str().unwrap_or_default();
+        let admin_keys = &reloadable.file.admin_key_origins;
+        // Only channels of the file have such a key.
+        match admin_keys.get(name).filter(|_| channel["source"] == "file") {
+            Some(origin) if origin.starts_with("env:") => line(text, "admin_key", &json!(origin)),
+            Some(_) => comment(text, "admin_key is set, and not shown"),
+            None => {}
         }
     }
 }

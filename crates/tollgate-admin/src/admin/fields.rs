@@ -8,6 +8,10 @@ use tollgate_server::http::admin_error::AdminError;
 const MAX_TEXT: usize = 1000;
 /// The longest name, in characters.
 const MAX_NAME: usize = 128;
+/// Actors in the trail that are neither admins nor tokens: the command line, sign-in by an OpenID provider, the admin key.
+const RESERVED_ACTORS: [&str; 3] = ["cli", "oidc", "owner"];
+/// The beginning of the actors in the trail that are users of the portal.
+const USER_ACTOR: &str = "user:";
 
 /// The members of a body. Taking a member removes it; [`Fields::finish`] rejects the rest.
 #[derive(Debug)]
@@ -133,6 +137,27 @@ pub fn object_name(name: &str, value: &Value) -> Result<String, AdminError> {
         .ok_or_else(|| AdminError::invalid(name, message()))
 }
 
+/// The name of an admin or a token: an [`object_name`] that the trail uses for no other actor.
+pub fn actor_name(name: &str, value: &Value) -> Result<String, AdminError> {
+    let text = object_name(name, value)?;
+    check_actor_name(&text).map_err(|message| AdminError::invalid(name, message))?;
+    Ok(text)
+}
+
+/// Checks that the trail uses the name for no actor other than admins and tokens.
+///
+/// # Errors
+/// The end of a sentence that begins with the member.
+pub fn check_actor_name(name: &str) -> Result<(), String> {
+    if RESERVED_ACTORS.contains(&name) || name.starts_with(USER_ACTOR) {
+        return Err(format!(
+            "must not be {} or begin with {USER_ACTOR}: the trail uses these for other actors",
+            RESERVED_ACTORS.join(", ")
+        ));
+    }
+    Ok(())
+}
+
 /// A label: a text of up to 128 printable characters.
 pub fn label(name: &str, value: &Value) -> Result<String, AdminError> {
     if value == "" {
@@ -165,7 +190,7 @@ pub fn amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
 }
 
 /// An amount of 0 or more.
-pub fn positive_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
+pub fn non_negative_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
     let amount = amount(name, value)?;
     if amount.is_negative() {
         return Err(AdminError::invalid(name, "must be \"0\" or more"));
@@ -246,6 +271,16 @@ mod tests {
         assert_eq!(parse_time("at", "1970-01-01T01:00:00.5+01:00"), Ok(500));
         for invalid in ["", "1970-01-01", "yesterday", "1970-01-01T00:00:00", "0"] {
             assert!(parse_time("at", invalid).is_err(), "{invalid}");
+        }
+    }
+
+    #[test]
+    fn admins_and_tokens_are_not_named_like_other_actors_of_the_trail() {
+        for name in ["owner", "cli", "oidc", "user:user_1", "user:"] {
+            assert!(actor_name("name", &json!(name)).is_err(), "{name}");
+        }
+        for name in ["owner-ann", "Owner", "user", "ci"] {
+            assert_eq!(actor_name("name", &json!(name)), Ok(name.to_owned()));
         }
     }
 

@@ -189,7 +189,7 @@ pub(crate) fn new_key(
         hint: id::hint(secret, "sk-"),
         user: String::new(),
         label: fields.optional("name", fields::label)?.unwrap_or_default(),
-        quota: fields.optional("quota", fields::positive_amount)?,
+        quota: fields.optional("quota", fields::non_negative_amount)?,
         limits: KeyLimits {
             rates: RateLimits {
                 rpm: fields.optional("rpm", fields::limit)?,
@@ -235,7 +235,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let patch = KeyPatch {
         name: fields.patched("name", fields::label)?,
-        quota: fields.nullable("quota", fields::positive_amount)?,
+        quota: fields.nullable("quota", fields::non_negative_amount)?,
         rpm: fields.nullable("rpm", fields::limit)?,
         tpm: fields.nullable("tpm", fields::limit)?,
         max_concurrency: fields.nullable("max_concurrency", fields::limit)?,
@@ -285,7 +285,8 @@ pub(crate) async fn rotate_key(call: Call) -> Result<Reply, AdminError> {
     let until = call.now + overlap.cast_signed() * SECOND;
     let (hash, hint) = (id::key_hash(&secret), id::hint(&secret, "sk-"));
     let store = &call.app.store;
-    let result = store.admin_rotate_key(&request, call.id(), hash, hint, until);
+    let session = call.actor()?.portal_session_id();
+    let result = store.admin_rotate_key(&request, call.id(), hash, hint, until, session);
     Ok(written(result.await, "key")?.with_secret("secret", &secret))
 }
 

@@ -54,7 +54,7 @@ pub trait Listing: Send + Sync + 'static {
 /// Replies with a page of the list, or with the complete list if the client accepts CSV. The caller has checked all other query parameters.
 ///
 /// # Errors
-/// 400 for a bad `limit` or `cursor`.
+/// 400 for an invalid `limit` or `cursor`.
 pub async fn reply<L: Listing>(call: &Call, listing: L) -> Result<Reply, AdminError> {
     let limit = parse_limit(&call.query)?;
     let binding = format!("{} {}", call.path, call.query.filters());
@@ -182,7 +182,7 @@ fn csv_body<L: Listing>(call: &Call, listing: L, after: Option<Vec<String>>) -> 
 pub struct NamedObjects {
     /// The members of an object.
     pub columns: &'static [&'static str],
-    /// The objects.
+    /// The objects with their names, sorted by name.
     pub objects: Vec<(String, Value)>,
 }
 
@@ -220,7 +220,7 @@ impl Listing for NamedObjects {
     }
 }
 
-/// Parses a position that consists of a time and an id.
+/// Parses a position that consists of a time and an id; `None` for the first page.
 ///
 /// # Errors
 /// 400 if it does not have this form.

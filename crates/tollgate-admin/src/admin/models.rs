@@ -33,6 +33,10 @@ pub(crate) async fn list_models(call: Call) -> Result<Reply, AdminError> {
     if let ActorKind::Key(key, _) = &call.actor()?.kind
         && let Some(allowed) = &key.limits.models
     {
+        let reloadable = call.app.reloadable.current();
+        // The key may list an alias.
+        let first_name = |model: &String| reloadable.catalogue.names(model).first.to_owned();
+        let allowed: Vec<String> = allowed.iter().map(first_name).collect();
         models.retain(|(name, _)| allowed.contains(name));
     }
     let listing = NamedObjects {

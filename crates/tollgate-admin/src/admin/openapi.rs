@@ -355,7 +355,7 @@ fn responses(endpoint: &Endpoint, error: &str) -> Value {
                 json!({ "description": "The object.", "content": content }),
             )
         }
-        Returns::List(name) => {
+        Returns::List(name) | Returns::CompleteList(name) => {
             let mut page = json!({
                 "type": "object",
                 "required": ["data", "next_cursor"],
@@ -369,10 +369,17 @@ fn responses(endpoint: &Endpoint, error: &str) -> Value {
                 page["properties"]["watermark"] =
                     json!({ "type": "string", "format": "date-time" });
             }
-            let content = json!({ "application/json": { "schema": page }, "text/csv": { "schema": { "type": "string" } } });
+            let mut content = json!({ "application/json": { "schema": page } });
+            let description = match endpoint.returns {
+                Returns::CompleteList(_) => "The complete list.",
+                _ => {
+                    content["text/csv"] = json!({ "schema": { "type": "string" } });
+                    "A page; as CSV all of it."
+                }
+            };
             (
                 200,
-                json!({ "description": "A page; as CSV all of it.", "content": content }),
+                json!({ "description": description, "content": content }),
             )
         }
     };
@@ -391,7 +398,9 @@ pub(crate) fn schemas_of(endpoints: impl Iterator<Item = &'static Endpoint>) -> 
     let mut names: Vec<&str> = endpoints
         .flat_map(|endpoint| {
             let of_reply = match endpoint.returns {
-                Returns::Object(name, _) | Returns::List(name) => Some(name),
+                Returns::Object(name, _) | Returns::List(name) | Returns::CompleteList(name) => {
+                    Some(name)
+                }
                 _ => None,
             };
             [endpoint.body, of_reply]

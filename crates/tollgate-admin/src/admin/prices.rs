@@ -256,7 +256,7 @@ fn normalize_amounts(path: &str, value: &mut Value) -> Result<(), AdminError> {
         }
         _ if path == "when" => return Err(AdminError::invalid(path, "must be a list")),
         _ if path == "service_tiers" => return Err(AdminError::invalid(path, "must be an object")),
-        value => *value = fields::positive_amount(path, value)?.to_string().into(),
+        value => *value = fields::non_negative_amount(path, value)?.to_string().into(),
     }
     Ok(())
 }

@@ -82,6 +82,7 @@ fn read_refund(
     Ok((request, new))
 }
 
+/// An amount of more than 0.
 fn positive_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
     match fields::amount(name, value)? {
         amount if amount > Amount::ZERO => Ok(amount),

@@ -3,7 +3,7 @@
 /// One permission of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Read users, their ledger entries, usage and budgets.
+    /// Read users, ledger entries, usage and budgets.
     UsersRead,
     /// Change users and budgets.
     UsersWrite,
@@ -17,7 +17,7 @@ pub enum Scope {
     TasksWrite,
     /// Read chats.
     ChatsRead,
-    /// Change chats.
+    /// Change chats. No endpoint needs it yet.
     ChatsWrite,
     /// Read channels and their health.
     ChannelsRead,
@@ -27,9 +27,9 @@ pub enum Scope {
     PricesRead,
     /// Change prices and models.
     PricesWrite,
-    /// Read the configuration, nodes, admins and tokens.
+    /// Read the configuration, nodes, admins, tokens and alerts.
     ConfigRead,
-    /// Change admins and tokens.
+    /// Change admins, tokens and alerts.
     ConfigWrite,
     /// Read the trail and audits.
     EventsRead,
@@ -133,9 +133,9 @@ pub enum Role {
     Owner,
     /// All scopes except those for money and provider keys.
     Operator,
-    /// Reads everything except the configuration; writes prices and money.
+    /// All scopes for reading except `config:read`; writes prices and money.
     Finance,
-    /// Reads accounts, tasks, chats, channels and prices; cancels tasks.
+    /// Reads users, keys, tasks, chats, channels and prices; cancels tasks and resends webhooks.
     Support,
     /// All scopes for reading.
     Viewer,

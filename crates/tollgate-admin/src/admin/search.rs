@@ -43,10 +43,10 @@ async fn search(call: Call) -> Result<Reply, AdminError> {
     let (store, scopes) = (&call.app.store, &call.actor()?.scopes);
     let mut found = Vec::new();
     if scopes.contains(Scope::TasksRead) {
-        found_tasks(store, id, &mut found).await?;
+        add_tasks(store, id, &mut found).await?;
     }
     if scopes.contains(Scope::ChatsRead) {
-        found_chats(store, id, call.now, &mut found).await?;
+        add_chats(store, id, call.now, &mut found).await?;
     }
     if scopes.contains(Scope::UsersRead) {
         let user = store.user(id).await?;
@@ -63,7 +63,8 @@ fn hit(kind: &str, id: &str, label: &str) -> Value {
     json!({ "type": kind, "id": id, "label": label })
 }
 
-async fn found_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<(), AdminError> {
+/// Adds the task with this id, and the task whose provider job has this id.
+async fn add_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<(), AdminError> {
     if let Some(task) = store.task(id).await? {
         found.push(hit("task", &task.id, &task.model));
     }
@@ -73,8 +74,8 @@ async fn found_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<
     Ok(())
 }
 
-/// Finds chats by their own id, or by the id of their request if it is from the last seven days.
-async fn found_chats(
+/// Adds the chat with this id, and the chat of the request with this id if it is from the last seven days.
+async fn add_chats(
     store: &Store,
     id: &str,
     now: i64,

@@ -10,7 +10,8 @@ use tollgate_server::http::admin_error::AdminError;
 use tollgate_server::routes::health::FORWARDING_HEADERS;
 use tollgate_server::state::App;
 use tollgate_store::{
-    AdminRejection, AdminRequest, NewSession, Session, SignIn, SignInAttempt, SignInFailures, Store,
+    AdminRejection, AdminRequest, NewSession, Session, SignIn, SignInAttempt, SignInAttemptOutcome,
+    Store,
 };
 
 use super::authenticate::{Actor, ActorKind, check_same_origin, session_cookie};
@@ -164,7 +165,7 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     Ok(reply.header(header::SET_COOKIE, set_cookie(&call, &secret, COOKIE_AGE)))
 }
 
-/// The ways to sign in to console and portal.
+/// The methods of signing in to console and portal besides a password or an API key.
 pub(crate) async fn methods(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let provider = call.app.oidc.as_ref();
@@ -178,8 +179,10 @@ async fn begin_attempt(
     subjects: Vec<(String, i64)>,
 ) -> Result<SignInAttempt, AdminError> {
     match call.app.store.begin_sign_in(subjects, call.now).await? {
-        SignInFailures::Allowed(attempt) => Ok(attempt),
-        SignInFailures::Throttled { retry_after_s } => Err(AdminError::throttled(retry_after_s)),
+        SignInAttemptOutcome::Allowed(attempt) => Ok(attempt),
+        SignInAttemptOutcome::Throttled { retry_after_s } => {
+            Err(AdminError::throttled(retry_after_s))
+        }
     }
 }
 
@@ -217,6 +220,7 @@ async fn link_sign_in(
         }
         let message = "is required: the link of a first start creates an admin";
         let name = name.ok_or_else(|| AdminError::invalid("name", message))?;
+        fields::check_actor_name(&name).map_err(|e| AdminError::invalid("name", e))?;
         (Some(name.clone()), name)
     } else {
         let admin = store

@@ -147,8 +147,8 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// The next piece of the stream. `None` ends the stream: the gateway stops, the caller may no longer watch, or it reads too slowly. A client that
-    /// reconnects resumes.
+    /// The next piece of the stream. `None` ends the stream: the gateway stops, the caller may no longer watch or cannot be authenticated, or it
+    /// reads too slowly. A client that reconnects resumes.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             while let Some(text) = self.ready.pop_front() {

@@ -123,7 +123,7 @@ async fn list_tasks(call: Call) -> Result<Reply, AdminError> {
 /// Parses the filter in the query.
 ///
 /// # Errors
-/// 400 for a bad time.
+/// 400 for an invalid time.
 pub(crate) fn task_filter(call: &Call) -> Result<TaskFilter, AdminError> {
     let query = &call.query;
     let (from, to) = query.window(call.now)?;
@@ -198,7 +198,7 @@ async fn resend_webhook(call: Call) -> Result<Reply, AdminError> {
 /// All details of a task as JSON.
 ///
 /// # Errors
-/// 404 if it was purged meanwhile, 500 if it cannot be read.
+/// 404 if it was purged meanwhile, 500 if the stored task cannot be parsed, the database's.
 pub(crate) async fn page(call: &Call, task: &Task) -> Result<Value, AdminError> {
     let app = &call.app;
     let details = app.store.admin_task_details(&task.id).await?;

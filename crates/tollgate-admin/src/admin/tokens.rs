@@ -116,7 +116,7 @@ fn scope(name: &str, value: &Value) -> Result<Scope, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let name = fields.required("name", fields::object_name)?;
+    let name = fields.required("name", fields::actor_name)?;
     let mut scopes = fields.required("scopes", fields::list(scope))?;
     let expires_at = fields.optional("expires_at", fields::time)?;
     let request = call.write(fields, READ_ONLY)?;
@@ -130,7 +130,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
         return Err(AdminError::invalid("expires_at", "must be in the future"));
     }
     call.actor()?
-        .check_grant(scopes.iter().copied().collect())?;
+        .check_grant(scopes.iter().copied().collect(), call.now)?;
     let mut names: Vec<&str> = Vec::with_capacity(scopes.len());
     scopes.retain(|scope| {
         let is_new = !names.contains(&scope.name());

@@ -180,7 +180,7 @@ impl Usage {
     /// Replies with the sums and the time until which they are complete.
     ///
     /// # Errors
-    /// 400 for a bad `limit` or `cursor`.
+    /// 400 for an invalid `limit` or `cursor`.
     pub(crate) async fn reply(self, call: &Call) -> Result<Reply, AdminError> {
         // Reports also read usage that is not rolled up yet, so everything that was committed before now is included.
         let watermark = time_json(call.now);

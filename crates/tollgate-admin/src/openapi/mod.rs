@@ -79,7 +79,7 @@ fn other_paths() -> Value {
         "/v1/multimodal/audio/generations": { "post": submission(Endpoint::MultimodalAudio, "Generate speech, with its fields in `metadata`", "generateAudio") },
         "/v1/images/generations/{task_id}": { "get": get("Tasks", "An image task, without the envelope and with flat fields", "getGeneration", &[task_id()], reference("Generation")) },
         "/v1/uploads/images": { "post": upload() },
-        "/v1/tasks": { "get": get("Tasks", "Your tasks, newest first", "listTasks", &page(), reference("TaskPage")) },
+        "/v1/tasks": { "get": get("Tasks", "Your tasks, newest first", "listTasks", &page_parameters(), reference("TaskPage")) },
         "/v1/tasks/{task_id}": { "get": get("Tasks", "A task", "getTask", &[task_id()], reference("TaskRecord")) },
         "/v1/tasks/{task_id}/cancel": { "post": cancel() },
         "/v1/tasks/{task_id}/callbacks": { "get": get("Tasks", "The task's webhook, and every delivery attempt", "getTaskCallbacks", &[task_id()], reference("CallbackLog")) },
@@ -249,6 +249,7 @@ fn file() -> Value {
     })
 }
 
+/// An operation that needs no API key.
 fn open(summary: &str, id: &str, media_type: &str) -> Value {
     let mut content = Map::new();
     content.insert(media_type.to_owned(), json!({}));
@@ -269,7 +270,8 @@ fn model() -> Value {
     json!({ "name": "named", "in": "path", "required": true, "schema": { "type": "string" }, "description": "The model." })
 }
 
-fn page() -> [Value; 2] {
+/// The query parameters of a list.
+fn page_parameters() -> [Value; 2] {
     [
         json!({ "name": "limit", "in": "query", "required": false, "schema": { "type": "integer", "minimum": 1, "maximum": 100, "default": 20 } }),
         json!({ "name": "cursor", "in": "query", "required": false, "schema": { "type": "string" }, "description": "`next_cursor` of the previous page." }),

@@ -1,4 +1,4 @@
-//! Authenticates callers of the portal's API: by an API key, or by a session that was begun with one.
+//! Authenticates callers of the portal's API: by an API key, or by a session that acts for one.
 
 use std::sync::Arc;
 
@@ -60,7 +60,7 @@ pub(super) fn cookie_name(app: &App, headers: &HeaderMap) -> &'static str {
     }
 }
 
-/// The key that the caller signed in with.
+/// The key that the caller uses, itself or through a session.
 ///
 /// # Errors
 /// 401 if there is none.

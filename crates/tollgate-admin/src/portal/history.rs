@@ -96,12 +96,12 @@ fn without_hidden(mut object: Value) -> Value {
 }
 
 /// A list of the admin API without the members that only operators see.
-struct OfUser<L> {
+struct WithoutHidden<L> {
     inner: L,
     columns: Vec<&'static str>,
 }
 
-impl<L: Listing> OfUser<L> {
+impl<L: Listing> WithoutHidden<L> {
     fn new(inner: L) -> Self {
         let columns = inner.columns().iter().copied();
         let columns = columns.filter(|name| !HIDDEN.contains(name)).collect();
@@ -110,7 +110,7 @@ impl<L: Listing> OfUser<L> {
 }
 
 #[async_trait]
-impl<L: Listing> Listing for OfUser<L> {
+impl<L: Listing> Listing for WithoutHidden<L> {
     fn columns(&self) -> &[&'static str] {
         &self.columns
     }
@@ -130,7 +130,7 @@ impl<L: Listing> Listing for OfUser<L> {
     }
 }
 
-fn own_user(call: &Call) -> Result<String, AdminError> {
+fn own_user_id(call: &Call) -> Result<String, AdminError> {
     Ok(own_key(call)?.user_id.clone())
 }
 
@@ -142,7 +142,7 @@ async fn list_entries(call: Call) -> Result<Reply, AdminError> {
         to,
         ..EntryFilter::default()
     };
-    let user_id = own_user(&call)?;
+    let user_id = own_user_id(&call)?;
     list::reply(&call, UserEntries { user_id, filter }).await
 }
 
@@ -153,22 +153,22 @@ async fn report_usage(call: Call) -> Result<Reply, AdminError> {
         .filter(|group| !["user", "channel"].contains(&group.0))
         .collect();
     let mut usage = Usage::parse(&call, &groups)?;
-    usage.query.user_ids = Some(vec![own_user(&call)?]);
+    usage.query.user_ids = Some(vec![own_user_id(&call)?]);
     usage.reply(&call).await
 }
 
 async fn list_tasks(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let filter = TaskFilter {
-        user_ids: Some(vec![own_user(&call)?]),
+        user_ids: Some(vec![own_user_id(&call)?]),
         ..task_filter(&call)?
     };
-    list::reply(&call, OfUser::new(Tasks(filter))).await
+    list::reply(&call, WithoutHidden::new(Tasks(filter))).await
 }
 
 async fn get_task(call: Call) -> Result<Reply, AdminError> {
     let task = tasks::find(&call).await?;
-    if task.user_id != own_user(&call)? {
+    if task.user_id != own_user_id(&call)? {
         return Err(AdminError::not_found("task"));
     }
     call.check_query()?;
@@ -180,8 +180,8 @@ async fn get_task(call: Call) -> Result<Reply, AdminError> {
 async fn list_chats(call: Call) -> Result<Reply, AdminError> {
     call.check_query()?;
     let filter = ChatFilter {
-        user_ids: Some(vec![own_user(&call)?]),
+        user_ids: Some(vec![own_user_id(&call)?]),
         ..chat_filter(&call)?
     };
-    list::reply(&call, OfUser::new(Chats(filter))).await
+    list::reply(&call, WithoutHidden::new(Chats(filter))).await
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use tollgate_core::id;
 use tollgate_server::http::admin_error::AdminError;
-use tollgate_store::{Key, KeyFilter, NewAdminKey, NewKey};
+use tollgate_store::{Key, KeyFilter, KeyLimits, NewAdminKey, NewKey};
 
 use super::authenticate::own_key;
 use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
@@ -25,7 +25,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
         method: Method::POST,
         path: "/keys",
         access: Access::Any,
-        summary: "Creates a key with at most the limits, models and expiry of the caller's key. Its secret is shown only once. A quota is subtracted from the caller's quota.",
+        summary: "Creates a key with at most the limits, models and expiry of the caller's key. Its secret is shown only once. A quota is subtracted from the caller's quota. A key with a hard budget may not create keys.",
         query: &[],
         body: Some("new_own_key"),
         returns: Returns::Object("key", 201),
@@ -68,6 +68,11 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let key = keys::new_key(&mut fields, &secret, call.now)?;
     let request = call.write(fields, &[READ_ONLY, &["user_id"]].concat())?;
     let parent = own_key(&call)?;
+    if call.app.store.has_hard_budget(&parent.id).await? {
+        let message =
+            "a key with a hard budget may not create keys: they would not have the budget";
+        return Err(AdminError::forbidden("escalation", message));
+    }
     let new = NewAdminKey {
         user_id: parent.user_id.clone(),
         key: limit_to_parent(key, parent)?,
@@ -119,12 +124,11 @@ fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> 
     Ok(key)
 }
 
-/// Checks that the caller may change the key of the path: its own key, a key that it created, or any of the user's keys if its own has no limits. So
-/// no caller gains permissions with the new secret of another key.
+/// Returns the key of the path if the caller may change it: its own key, a key that it created, or any of the user's keys if its own has no limits.
 ///
 /// # Errors
-/// 404 for a key of another user, 403.
-async fn check_may_change(call: &Call) -> Result<(), AdminError> {
+/// 404 for a key of another user; 403 if the caller's key has limits and did not create the key.
+async fn find_changeable(call: &Call) -> Result<Key, AdminError> {
     let key = keys::find(call).await?;
     let own = own_key(call)?;
     if key.user_id != own.user_id {
@@ -134,24 +138,102 @@ async fn check_may_change(call: &Call) -> Result<(), AdminError> {
     let is_unlimited = own.quota.is_none()
         && limits.rates == Default::default()
         && limits.models.is_none()
-        && limits.expires_at.is_none();
+        && limits.expires_at.is_none()
+        && !call.app.store.has_hard_budget(&own.id).await?;
     if key.id == own.id || is_unlimited {
-        return Ok(());
+        return Ok(key);
     }
     let parent = call.app.store.parent_key_id(&key.id).await?;
     if parent.is_some_and(|parent| parent == own.id) {
-        return Ok(());
+        return Ok(key);
     }
     let message = "a key with limits may only change itself and the keys that it created";
     Err(AdminError::forbidden("escalation", message))
 }
 
+/// Whether a key with these limits can do no more than one with the limits `most`.
+fn is_within(limits: &KeyLimits, most: &KeyLimits) -> bool {
+    let is_at_most = |limit: Option<u32>, most: Option<u32>| {
+        most.is_none_or(|most| limit.is_some_and(|limit| limit <= most))
+    };
+    let (rates, most_rates) = (&limits.rates, &most.rates);
+    let has_models = most.models.as_ref().is_none_or(|most| {
+        let models = limits.models.as_ref();
+        models.is_some_and(|models| models.iter().all(|model| most.contains(model)))
+    });
+    let ends = most.expires_at;
+    has_models
+        && is_at_most(rates.rpm, most_rates.rpm)
+        && is_at_most(rates.tpm, most_rates.tpm)
+        && is_at_most(rates.max_concurrency, most_rates.max_concurrency)
+        && ends.is_none_or(|end| limits.expires_at.is_some_and(|at| at <= end))
+}
+
+/// Checks that the caller gains no permissions with a new secret of the key: an operator may have raised the limits of a key that the caller created,
+/// or lowered the caller's own.
+///
+/// # Errors
+/// 403.
+async fn check_may_rotate(call: &Call, key: &Key) -> Result<(), AdminError> {
+    let own = own_key(call)?;
+    if key.id == own.id {
+        return Ok(());
+    }
+    // The quota of a key was subtracted from the quota of the key that created it.
+    let has_quota = key.quota.is_some() || own.quota.is_none();
+    let exceeds = !has_quota || !is_within(&key.limits, &own.limits);
+    if exceeds || call.app.store.has_hard_budget(&own.id).await? {
+        let message = "a key may only rotate itself and keys whose limits do not exceed its own";
+        return Err(AdminError::forbidden("escalation", message));
+    }
+    Ok(())
+}
+
 async fn rotate(call: Call) -> Result<Reply, AdminError> {
-    check_may_change(&call).await?;
+    let key = find_changeable(&call).await?;
+    check_may_rotate(&call, &key).await?;
     keys::rotate_key(call).await
 }
 
 async fn revoke(call: Call) -> Result<Reply, AdminError> {
-    check_may_change(&call).await?;
+    find_changeable(&call).await?;
     keys::revoke_key(call).await
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_store::RateLimits;
+
+    use super::*;
+
+    fn limits(rpm: Option<u32>, models: &[&str], expires_at: Option<i64>) -> KeyLimits {
+        let models: Vec<String> = models.iter().map(|model| (*model).to_owned()).collect();
+        KeyLimits {
+            rates: RateLimits {
+                rpm,
+                ..RateLimits::default()
+            },
+            models: (!models.is_empty()).then_some(models),
+            expires_at,
+            ..KeyLimits::default()
+        }
+    }
+
+    #[test]
+    fn a_key_with_more_than_another_in_any_limit_is_not_within_it() {
+        let most = limits(Some(5), &["a", "b"], Some(100));
+        for (key, expected) in [
+            (most.clone(), true),
+            (limits(Some(4), &["b"], Some(99)), true),
+            (limits(Some(6), &["a"], Some(100)), false),
+            (limits(None, &["a"], Some(100)), false),
+            (limits(Some(5), &["a", "c"], Some(100)), false),
+            (limits(Some(5), &[], Some(100)), false),
+            (limits(Some(5), &["a"], Some(101)), false),
+            (limits(Some(5), &["a"], None), false),
+        ] {
+            assert_eq!(is_within(&key, &most), expected, "{key:?}");
+        }
+        assert!(is_within(&most, &KeyLimits::default()));
+    }
 }

@@ -1,5 +1,5 @@
-//! The API of the portal, `/v1/me` (docs/portal.md), for users who are signed in with an API key. It uses the admin API's code for lists, bodies and
-//! replies; its errors have the client API's envelope.
+//! The API of the portal, `/v1/me` (docs/portal.md), for callers with an API key or a session of the portal. It uses the admin API's code for lists,
+//! bodies and replies; its errors have the client API's envelope.
 
 mod account;
 mod authenticate;

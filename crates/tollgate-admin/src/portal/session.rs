@@ -5,7 +5,7 @@ use tollgate_core::id;
 use tollgate_server::auth::keys::AuthError;
 use tollgate_server::http::admin_error::AdminError;
 use tollgate_server::state::App;
-use tollgate_store::{AdminRequest, NewPortalSession, SignInFailures};
+use tollgate_store::{AdminRequest, NewPortalSession, SignInAttemptOutcome};
 
 use super::account::me;
 use super::authenticate::cookie_name;
@@ -59,8 +59,8 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     fields.finish(&[])?;
     let subjects = vec![(format!("portal:{}", call.peer), MAX_FAILURES)];
     let attempt = match call.app.store.begin_sign_in(subjects, call.now).await? {
-        SignInFailures::Allowed(attempt) => attempt,
-        SignInFailures::Throttled { retry_after_s } => {
+        SignInAttemptOutcome::Allowed(attempt) => attempt,
+        SignInAttemptOutcome::Throttled { retry_after_s } => {
             return Err(AdminError::throttled(retry_after_s));
         }
     };

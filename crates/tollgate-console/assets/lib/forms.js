@@ -18,7 +18,7 @@ function toText(/** @type {Field} */ field, /** @type {any} */ value) {
   if (value == null) return "";
   if (field.type === "json") return JSON.stringify(value, null, 2);
   if (field.type === "lines") return value.map((line) => (typeof line === "string" ? line : JSON.stringify(line))).join("\n");
-  if (field.type === "time") return new Date(value).toISOString().slice(0, 16);
+  if (field.type === "time") return new Date(value).toISOString().slice(0, 23);
   return value;
 }
 
@@ -78,7 +78,7 @@ function Control({ field, value, change, id, invalid, describedby }) {
     case "amount":
       return html`<input inputmode="decimal" pattern="-?[0-9]{1,9}([.][0-9]{1,9})?" ...${common} value=${value} onInput=${onInput} />`;
     case "time":
-      return html`<input type="datetime-local" ...${common} value=${value} onInput=${onInput} />`;
+      return html`<input type="datetime-local" step="any" ...${common} value=${value} onInput=${onInput} />`;
     default:
       return html`<input type=${field.type ?? "text"} minlength=${field.minlength} autocomplete=${field.autocomplete ?? "off"} ...${common} value=${value} onInput=${onInput} />`;
   }

@@ -3,6 +3,7 @@ import { html, useEffect, useState } from "./ui.js";
 import { language, setLanguage, t } from "./i18n.js";
 import { address, base, navigate } from "./router.js";
 import { API, get, me, request, setToken } from "./api.js";
+import { apiKey } from "./client.js";
 import { setTheme, theme } from "./theme.js";
 import { Overlays } from "./dialog.js";
 import { ErrorNotice } from "./elements.js";
@@ -44,6 +45,7 @@ async function signOut() {
   const path = API === "/v1" ? "/me/session" : "/session";
   await request("DELETE", path).catch(() => {});
   setToken(null);
+  apiKey.value = "";
   me.value = null;
 }
 

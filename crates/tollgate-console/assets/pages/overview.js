@@ -77,9 +77,11 @@ function Waiting() {
 }
 
 function Health() {
+  // A channel of the database that this node cannot open has no health: 404.
+  const health = (name, signal) => get(`/channels/${encodeURIComponent(name)}/health`, {}, signal).then(({ data }) => data, () => []);
   const load = async (signal) => {
     const { data } = await get("/channels", { limit: 50 }, signal);
-    return Promise.all(data.map(async (channel) => ({ ...channel, nodes: (await get(`/channels/${encodeURIComponent(channel.name)}/health`, {}, signal)).data })));
+    return Promise.all(data.map(async (channel) => ({ ...channel, nodes: await health(channel.name, signal) })));
   };
   const worst = (row) => ["open", "half_open", "closed"].find((state) => row.nodes.some((node) => node.circuit === state)) ?? "closed";
   const max = (row, name) => Math.max(...row.nodes.map((node) => node[name] ?? 0), 0);
@@ -88,7 +90,6 @@ function Health() {
     { label: t("Circuit breaker"), cell: (row) => html`<${Badge} of=${row.paused ? "paused" : worst(row)} />` },
     { label: t("In flight"), number: true, cell: (row) => row.nodes.reduce((sum, node) => sum + node.in_flight, 0) },
     { label: "p50", number: true, cell: (row) => duration(max(row, "p50_ms") || null) },
-    { label: "p95", number: true, cell: (row) => duration(max(row, "p95_ms") || null) },
     { label: t("Error rate"), number: true, cell: (row) => `${Math.round(max(row, "error_rate") * 100)} %` },
   ];
   return html`<${Load} load=${load}>${(rows) => (rows.length
