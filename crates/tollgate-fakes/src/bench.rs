@@ -45,6 +45,7 @@ struct Formats<T> {
     messages: T,
 }
 
+/// The responses that a fake sends instead of all others.
 pub(crate) struct Prebuilt(Formats<Pair>);
 
 impl Prebuilt {

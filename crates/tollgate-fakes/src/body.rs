@@ -29,7 +29,7 @@ pub(crate) enum Step {
     Reset,
     /// Sends nothing more, but does not end the body.
     Stall,
-    /// Sends more of this until the client disconnects.
+    /// Sends pieces, which are generated from their number, until the client disconnects.
     Endless(Box<dyn Fn(u64) -> Bytes + Send>),
 }
 
@@ -57,17 +57,20 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 struct Delivery {
     steps: std::vec::IntoIter<Step>,
+    /// The number of zeros that are still to be sent.
     zeros: u64,
     endless: Option<Box<dyn Fn(u64) -> Bytes + Send>>,
+    /// The number of pieces of `Step::Send` that were sent.
     sent: u64,
-    response: u64,
+    /// The number of pieces of `endless` that were sent.
+    endless_sent: u64,
     delay: Duration,
     reset: Reset,
     bill: Option<Arc<Bill>>,
     _flight: Option<InFlight>,
 }
 
-/// A body of these steps, with a pause of `delay` before each but the first. `bill` records the sent bytes.
+/// A body of these steps, with a pause of `delay` before each piece but the first. `bill` records the sent bytes.
 pub(crate) fn body(
     steps: Vec<Step>,
     delay: Duration,
@@ -80,7 +83,7 @@ pub(crate) fn body(
         zeros: 0,
         endless: None,
         sent: 0,
-        response: 0,
+        endless_sent: 0,
         delay,
         reset,
         bill,
@@ -99,8 +102,8 @@ pub(crate) fn body(
 impl Delivery {
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         if let Some(make) = &self.endless {
-            let bytes = make(self.response);
-            self.response += 1;
+            let bytes = make(self.endless_sent);
+            self.endless_sent += 1;
             tokio::time::sleep(self.delay.max(Duration::from_millis(1))).await;
             return Some(Ok(bytes));
         }
@@ -127,7 +130,7 @@ impl Delivery {
             Step::Stall => std::future::pending().await,
             Step::Endless(make) => {
                 let bytes = make(0);
-                self.response = 1;
+                self.endless_sent = 1;
                 self.endless = Some(make);
                 self.pause().await;
                 Some(Ok(bytes))

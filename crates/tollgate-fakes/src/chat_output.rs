@@ -117,7 +117,7 @@ impl ChatOutput {
             | Scenario::HugeEvent { .. }
             | Scenario::Refusal
             | Scenario::Blocked => Vec::new(),
-            _ => calls(prompt),
+            _ => tool_calls(prompt),
         };
         let has_text = calls.is_empty() || prompt.text.contains("aloud");
         let text = if has_text {
@@ -125,7 +125,7 @@ impl ChatOutput {
         } else {
             String::new()
         };
-        let (text, ending) = end(prompt, scenario, text, !calls.is_empty());
+        let (text, ending) = end_text(prompt, scenario, text, !calls.is_empty());
         let thinks = prompt.thinking && prompt.text.contains("think");
         let thought = if thinks {
             format!("I am asked: {}", prompt.text)
@@ -184,8 +184,13 @@ fn reply_text(prompt: &ChatPrompt) -> String {
     format!("echo: {input}{media}")
 }
 
-/// Cuts the text at its end, and returns the reason for the end.
-fn end(prompt: &ChatPrompt, scenario: &Scenario, text: String, calls: bool) -> (String, Ending) {
+/// Truncates the text as the scenario, the stop sequences or the limit of tokens require. Returns it and how it ends.
+fn end_text(
+    prompt: &ChatPrompt,
+    scenario: &Scenario,
+    text: String,
+    calls: bool,
+) -> (String, Ending) {
     let half = |text: &str| head(text, text.len() / 2).to_owned();
     match scenario {
         Scenario::Refusal => (text, Ending::Refused),
@@ -217,7 +222,8 @@ fn head(text: &str, bytes: usize) -> &str {
     &text[..end]
 }
 
-fn calls(prompt: &ChatPrompt) -> Vec<Call> {
+/// The calls of tools that the prompt requests.
+fn tool_calls(prompt: &ChatPrompt) -> Vec<Call> {
     let named = |name: &str| prompt.tools.iter().find(|tool| tool.name == name);
     let wanted = tool_to_call(&prompt.text);
     let given = wanted.and_then(|(_, rest)| given_arguments(rest));
@@ -248,7 +254,7 @@ fn calls(prompt: &ChatPrompt) -> Vec<Call> {
     (0..if twice { 2 } else { 1 }).map(call).collect()
 }
 
-/// The name after `call tool`, and the text after it.
+/// The name after `call tool`, and the text after it. `None` if there is no name.
 fn tool_to_call(text: &str) -> Option<(&str, &str)> {
     let rest = text.split_once("call tool ")?.1.trim_start();
     let legal = |c: char| c.is_ascii_alphanumeric() || "_-.:".contains(c);
@@ -257,7 +263,7 @@ fn tool_to_call(text: &str) -> Option<(&str, &str)> {
     (!name.is_empty()).then_some((name, &rest[end..]))
 }
 
-/// The JSON value after `with`: the arguments, or the text for a custom tool.
+/// The JSON value after `with`: the arguments, or the text for a custom tool. `None` if there is none.
 fn given_arguments(rest: &str) -> Option<Value> {
     let json = rest.strip_prefix(" with ")?;
     let mut values = serde_json::Deserializer::from_str(json).into_iter();

@@ -19,7 +19,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The media type and the bytes of `data:TYPE;base64,…`.
+/// The media type and the bytes of `data:TYPE;base64,…`. `None` if the URI has another form.
 pub(crate) fn data_uri(uri: &str) -> Option<(String, Vec<u8>)> {
     let (head, data) = uri.strip_prefix("data:")?.split_once(',')?;
     let head = head.strip_suffix(";base64")?;
@@ -27,7 +27,7 @@ pub(crate) fn data_uri(uri: &str) -> Option<(String, Vec<u8>)> {
     Some((media_type, decode(data)?))
 }
 
-/// The media type of the bytes, detected by their beginning.
+/// The media type of the bytes, detected by their beginning. `None` if it is not one of these formats.
 pub(crate) fn sniff(bytes: &[u8]) -> Option<&'static str> {
     let begins = |magic: &[u8]| bytes.starts_with(magic);
     let at = |from: usize, magic: &[u8]| bytes.get(from..).is_some_and(|b| b.starts_with(magic));

@@ -71,13 +71,13 @@ impl EventStream {
         }
         for event in &mut self.events {
             if let Event::Json(data) = event {
-                bend_usage(data, scenario);
+                change_usage(data, scenario);
             }
         }
     }
 
-    /// The number of entries that contain the first `count` events, not counting entries that clients skip.
-    pub(crate) fn first(&self, count: usize) -> usize {
+    /// The number of entries of `events` before JSON event number `count`, counted from 0; all of them if there are no more than `count`.
+    pub(crate) fn entries_before(&self, count: usize) -> usize {
         let events = self.events.iter().enumerate();
         let mut events = events.filter(|(_, event)| matches!(event, Event::Json(_)));
         let next = events.nth(count);
@@ -131,46 +131,48 @@ impl Form {
     }
 }
 
-/// Removes the usage or changes its numbers, wherever it is in the value.
-pub(crate) fn bend_usage(value: &mut Value, scenario: &Scenario) {
-    let spoil: fn(&mut Value) = match scenario {
+/// Removes the usage or changes its numbers as the scenario requires, at any depth of the value.
+pub(crate) fn change_usage(value: &mut Value, scenario: &Scenario) {
+    let change: fn(&mut Value) = match scenario {
         Scenario::NoUsage => |usage| *usage = Value::Null,
-        Scenario::NegativeUsage => |usage| numbers(usage, |n| -1 - n),
-        Scenario::AbsurdUsage => |usage| numbers(usage, |n| i64::MAX - n),
+        Scenario::NegativeUsage => |usage| change_numbers(usage, |n| -1 - n),
+        Scenario::AbsurdUsage => |usage| change_numbers(usage, |n| i64::MAX - n),
         _ => return,
     };
-    spoil_usage(value, spoil);
+    apply_to_usage(value, change);
 }
 
-fn spoil_usage(value: &mut Value, spoil: fn(&mut Value)) {
+/// Applies `change` to each usage in the value, and removes each that is null afterwards.
+fn apply_to_usage(value: &mut Value, change: fn(&mut Value)) {
     match value {
         Value::Object(object) => {
             for (name, value) in object.iter_mut() {
                 if name == "usage" || name == "usageMetadata" {
-                    spoil(value);
+                    change(value);
                 } else {
-                    spoil_usage(value, spoil);
+                    apply_to_usage(value, change);
                 }
             }
-            let gone = |name: &str, value: &Value| name.starts_with("usage") && value.is_null();
-            object.retain(|name, value| !gone(name, value));
+            object.retain(|name, value| !(name.starts_with("usage") && value.is_null()));
         }
-        Value::Array(list) => list.iter_mut().for_each(|value| spoil_usage(value, spoil)),
+        Value::Array(list) => list
+            .iter_mut()
+            .for_each(|value| apply_to_usage(value, change)),
         _ => {}
     }
 }
 
-fn numbers(value: &mut Value, change: fn(i64) -> i64) {
+fn change_numbers(value: &mut Value, change: fn(i64) -> i64) {
     match value {
         Value::Number(number) => *value = json!(change(number.as_i64().unwrap_or(0))),
-        Value::Object(object) => object.values_mut().for_each(|v| numbers(v, change)),
-        Value::Array(list) => list.iter_mut().for_each(|v| numbers(v, change)),
+        Value::Object(object) => object.values_mut().for_each(|v| change_numbers(v, change)),
+        Value::Array(list) => list.iter_mut().for_each(|v| change_numbers(v, change)),
         _ => {}
     }
 }
 
-/// Puts bytes that are not UTF-8 into the first string value.
-pub(crate) fn spoil_utf8(bytes: &Bytes) -> Bytes {
+/// Inserts bytes that are not UTF-8 into the first string value.
+pub(crate) fn insert_invalid_utf8(bytes: &Bytes) -> Bytes {
     let Some(at) = memchr::memmem::find(bytes, b":\"") else {
         return Bytes::from_static(b"\xff\xfe");
     };

@@ -31,7 +31,7 @@ use crate::usage_report;
 /// The headers that contain keys.
 const CREDENTIALS: &[&str] = &["authorization", "x-goog-api-key", "x-api-key"];
 
-/// The path at which a fake that runs as a program reports how its tasks were polled.
+/// The path at which a fake reports how its tasks were polled.
 const REPORT: &str = "/_polls";
 
 /// The listening address at which a request arrived.
@@ -76,7 +76,7 @@ pub(crate) async fn handle_request(
         }
         Err(rejection) => {
             logged.reject(rejection.rule);
-            error(&service, &rejection, serial)
+            error_response(&service, &rejection, serial)
         }
     };
     if !reply.hold.is_zero() {
@@ -140,12 +140,13 @@ fn respond(
     if let Some(outcome) = respond_before_work(service, request, &how, serial) {
         return Ok(outcome);
     }
-    let headers = service.spec.response_headers(&id(serial));
+    let headers = service.spec.response_headers(&request_id(serial));
     let reply = match generate_response(shared, logged, accepted, instructions, serial) {
         Ok(GeneratedResponse::Complete(mut response)) => {
             if matches!(how, Scenario::ErrorEvent | Scenario::ErrorFirst) {
                 let rejection = service.spec.reject_request("overloaded", request);
-                response = MediaResponse::json(service.spec.error_body(&rejection, &id(serial)));
+                let body = service.spec.error_body(&rejection, &request_id(serial));
+                response = MediaResponse::json(body);
             }
             let mut reply = response::complete(response, headers, &how);
             // The client cannot use a part of the response, so the provider does not bill it.
@@ -160,7 +161,7 @@ fn respond(
             response::stream(events, headers, &how, seed, options.delay, bill)
         }
         // The rejection reports the outcome of the work, not an error in the request.
-        Err(rejection) if rejection.is_outcome => error(service, &rejection, serial),
+        Err(rejection) if rejection.is_outcome => error_response(service, &rejection, serial),
         Err(rejection) => return Err(rejection),
     };
     Ok(match how {
@@ -183,12 +184,13 @@ fn respond_before_work(
         Scenario::ResetBeforeHead => return Some(Exchange::Reset),
         _ => {}
     }
-    let (name, vars) = error_of(service, request, how)?;
+    let (name, vars) = scenario_error(service, request, how)?;
     let rejection = service.spec.reject_with(name, &vars, request);
-    let mut reply = error(service, &rejection, serial);
+    let mut reply = error_response(service, &rejection, serial);
     if let Scenario::Status(status, Some(body)) = how {
         let body = Bytes::from(body.clone());
-        reply = OutgoingResponse::json(*status, service.spec.response_headers(&id(serial)), body);
+        let headers = service.spec.response_headers(&request_id(serial));
+        reply = OutgoingResponse::json(*status, headers, body);
     }
     Some(Exchange::Respond(reply))
 }
@@ -210,7 +212,7 @@ fn generate_response(
     match accepted {
         Accepted::Fixed(value) => Ok(GeneratedResponse::Complete(MediaResponse::json(value))),
         Accepted::Media(media) => {
-            let context = MediaContext::new(shared, instructions.plan, number, id(serial));
+            let context = MediaContext::new(shared, instructions.plan, number, request_id(serial));
             (media.run)(&context).map(GeneratedResponse::Complete)
         }
         Accepted::Chat(chat) => {
@@ -229,8 +231,8 @@ fn generate_response(
     }
 }
 
-/// The name of the error that a scenario causes, and the values for its template.
-fn error_of(
+/// The name of the error that a scenario causes, and the values for its template. `None` if it causes no error.
+fn scenario_error(
     service: &Service,
     request: &ReceivedRequest,
     scenario: &Scenario,
@@ -252,12 +254,12 @@ fn error_of(
     })
 }
 
-fn id(serial: u64) -> String {
+fn request_id(serial: u64) -> String {
     format!("req_fake_{serial:08}")
 }
 
-fn error(service: &Service, rejection: &Rejection, serial: u64) -> OutgoingResponse {
-    let id = id(serial);
+fn error_response(service: &Service, rejection: &Rejection, serial: u64) -> OutgoingResponse {
+    let id = request_id(serial);
     let mut headers = service.spec.response_headers(&id);
     headers.extend(rejection.headers.iter().cloned());
     headers.push(("x-fake-rule", rejection.rule.to_owned()));

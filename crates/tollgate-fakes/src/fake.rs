@@ -79,7 +79,7 @@ impl Fake {
         self.address
     }
 
-    /// Every request so far, including rejected ones, in the order of arrival: only the latest [`Options::remember`] requests are kept.
+    /// The latest [`Options::remember`] requests, including rejected ones, in the order of arrival.
     pub fn requests(&self) -> Vec<ReceivedRequest> {
         let state = self.service.shared.state();
         let logged = state.requests.iter();
@@ -107,12 +107,13 @@ impl Fake {
         self.service.shared.state().set.insert(stage, scenario);
     }
 
-    /// Applies `scenario` to exactly one request that the fake does not reject, before the scenario of [`Fake::set`] applies.
+    /// Applies `scenario` to the next request that the fake does not reject, instead of the scenario of [`Fake::set`]. Queued scenarios apply in
+    /// order.
     pub fn queue(&self, scenario: Scenario) {
         self.queue_at(Stage::Submit, scenario);
     }
 
-    /// Applies `scenario` to exactly one request of this step.
+    /// Applies `scenario` to the next request of this step.
     pub fn queue_at(&self, stage: Stage, scenario: Scenario) {
         let mut state = self.service.shared.state();
         state.queue.entry(stage).or_default().push_back(scenario);

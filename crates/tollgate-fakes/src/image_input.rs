@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::encoding;
 
-/// The description of an image: `link`, or its type, its size in pixels and its bytes; or else the rule that it breaks, and the problem.
+/// The description of an image: that it is a link, or its type, its size in pixels and its bytes. The error is the broken rule and the problem.
 pub(crate) type Image = Result<Value, (&'static str, String)>;
 
 /// Reads an http or https link, or a data URI that declares its media type.

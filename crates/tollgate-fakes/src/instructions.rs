@@ -75,7 +75,7 @@ fn directives(request: &ReceivedRequest, text: &str) -> OrRejected<Vec<Directive
     found.map_err(|message: String| Box::new(Rejection::new(400, "fake", "scenario", message)))
 }
 
-/// The number of requests with this text; counted only if a directive depends on it.
+/// The number of requests with this text, including this one; 1 if no directive depends on it, because they are not counted then.
 fn count_text(shared: &Shared, text: &str, own: &[Directive]) -> u32 {
     if own.iter().all(|own| own.first.is_none()) {
         return 1;

@@ -29,7 +29,7 @@ struct Arguments {
     /// Milliseconds between two pieces of a stream.
     #[arg(long, default_value_t = 0)]
     delay_ms: u64,
-    /// Seeds how events are split and joined on their way.
+    /// Seed for splitting and joining events in transmission.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Responds to every request with this many prepared bytes of text; nothing is checked.

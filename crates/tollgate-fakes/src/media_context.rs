@@ -55,7 +55,8 @@ pub(crate) struct MediaContext<'a> {
     /// The id of the request.
     pub(crate) request: String,
     now: Instant,
-    response: Cell<u64>,
+    /// The number of calls of [`MediaContext::hex`].
+    hex_calls: Cell<u64>,
 }
 
 impl<'a> MediaContext<'a> {
@@ -66,14 +67,14 @@ impl<'a> MediaContext<'a> {
             number,
             request,
             now: Instant::now(),
-            response: Cell::default(),
+            hex_calls: Cell::default(),
         }
     }
 
     /// Sixteen hexadecimal digits that cannot be guessed, different each time.
     pub(crate) fn hex(&self) -> String {
-        let nth = self.response.get();
-        self.response.set(nth + 1);
+        let nth = self.hex_calls.get();
+        self.hex_calls.set(nth + 1);
         let seed = self.shared.secret ^ mix(self.number) ^ mix(!nth);
         format!("{:016x}", mix(seed))
     }
@@ -85,10 +86,10 @@ impl<'a> MediaContext<'a> {
         format!("{first}-{second}-4{third}-8{}-{}", &b[1..4], &b[4..])
     }
 
-    /// An id of eighteen digits.
+    /// An id of eighteen decimal digits.
     pub(crate) fn digits(&self) -> String {
-        let letters = self.hex();
-        let number = u64::from_str_radix(&letters, 16).unwrap_or_default();
+        let digits = self.hex();
+        let number = u64::from_str_radix(&digits, 16).unwrap_or_default();
         format!("8{:017}", number % 100_000_000_000_000_000)
     }
 
@@ -116,8 +117,8 @@ impl<'a> MediaContext<'a> {
         link.map_or_else(result_files::missing, |link| link.response(self.now))
     }
 
-    /// Starts a task.
-    pub(crate) fn begin(&self, id: &str, kept: Value) {
+    /// Starts a task with the plan of the request; `kept` are the values of the request for later responses.
+    pub(crate) fn start_task(&self, id: &str, kept: Value) {
         let task = Task::new(id.to_owned(), kept, self.number, self.plan.clone());
         self.tasks(|tasks| tasks.add(task));
     }

@@ -61,9 +61,9 @@ impl MediaResponse {
         self
     }
 
-    /// Delays the response until the work is done.
-    pub(crate) fn after(mut self, work: Duration) -> Self {
-        self.hold = work;
+    /// Delays the response by `delay`.
+    pub(crate) fn after(mut self, delay: Duration) -> Self {
+        self.hold = delay;
         self
     }
 }

@@ -1,6 +1,6 @@
 //! Parses and computes sizes in pixels.
 
-/// Width and height of `2048x1024`, or with another separator.
+/// Width and height of `2048x1024`, or with another separator. `None` if they are not two positive whole numbers.
 pub(crate) fn parse(text: &str, separator: char) -> Option<(u32, u32)> {
     let (width, height) = text.split_once(separator)?;
     let number = |text: &str| {
@@ -10,7 +10,7 @@ pub(crate) fn parse(text: &str, separator: char) -> Option<(u32, u32)> {
     Some((number(width)?, number(height)?))
 }
 
-/// The quotient of width and height of a ratio such as `16:9`.
+/// The quotient of width and height of a ratio such as `16:9`. `None` if they are not two positive numbers.
 pub(crate) fn ratio(text: &str) -> Option<f64> {
     let (width, height) = text.split_once(':')?;
     let (width, height) = (width.parse::<f64>().ok()?, height.parse::<f64>().ok()?);

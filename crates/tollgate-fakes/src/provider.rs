@@ -80,7 +80,7 @@ impl FromStr for Provider {
 }
 
 impl Spec {
-    /// The key of a request.
+    /// The key of a request. A request without a key is rejected.
     pub(crate) fn key(&self, request: &ReceivedRequest) -> OrRejected<String> {
         let vars = Map::new();
         let mut scope = Scope::new(&vars, &request.body, &self.tables);
@@ -93,7 +93,8 @@ impl Spec {
             .ok_or_else(|| self.reject_request("no-key", request))
     }
 
-    /// Whether the key is one of `keys`, if there are any, or a token signed with one of them.
+    /// Rejects a key that is neither one of `keys` nor a token signed with one of them. If there are no keys, every key is accepted, and every token
+    /// that has not expired, whatever its signature.
     pub(crate) fn check_key(
         &self,
         key: &str,

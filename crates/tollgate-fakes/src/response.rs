@@ -84,7 +84,7 @@ pub(crate) fn complete(
 ) -> OutgoingResponse {
     let (media_type, blob) = match response.content {
         Content::Json(mut value) => {
-            event_stream::bend_usage(&mut value, how);
+            event_stream::change_usage(&mut value, how);
             ("application/json", Blob::new(value.to_string()))
         }
         Content::File(media_type, blob) => (media_type, blob),
@@ -92,7 +92,7 @@ pub(crate) fn complete(
     };
     let mut all = headers;
     all.extend(response.headers);
-    let mut reply = broken(response.status, media_type, all, blob, how);
+    let mut reply = break_response(response.status, media_type, all, blob, how);
     reply.hold = response.hold;
     if media_type.is_empty() {
         reply.headers.retain(|(name, _)| *name != "content-type");
@@ -100,7 +100,8 @@ pub(crate) fn complete(
     reply
 }
 
-fn broken(
+/// A complete response that is cut off, reset, stalled or otherwise broken as the scenario requires.
+fn break_response(
     status: u16,
     media_type: &str,
     headers: Headers,
@@ -113,8 +114,8 @@ fn broken(
             OutgoingResponse::complete_body(status, media_type, headers, &half)
         }
         Scenario::InvalidUtf8 => {
-            let spoilt = Blob::new(event_stream::spoil_utf8(&blob.bytes()));
-            OutgoingResponse::complete_body(status, media_type, headers, &spoilt)
+            let invalid = Blob::new(event_stream::insert_invalid_utf8(&blob.bytes()));
+            OutgoingResponse::complete_body(status, media_type, headers, &invalid)
         }
         Scenario::ResetMidBody { .. } | Scenario::Stall { .. } => {
             let end = match how {
@@ -163,15 +164,15 @@ pub(crate) fn stream(
         Scenario::InvalidUtf8 => {
             let at = events.filler_at.saturating_sub(1);
             if let Some(event) = bytes.get_mut(at) {
-                *event = event_stream::spoil_utf8(event);
+                *event = event_stream::insert_invalid_utf8(event);
             }
         }
         Scenario::ResetMidBody { after } => {
-            bytes.truncate(events.first(*after));
+            bytes.truncate(events.entries_before(*after));
             end = Some(Step::Reset);
         }
         Scenario::Stall { after } => {
-            bytes.truncate(events.first(*after));
+            bytes.truncate(events.entries_before(*after));
             end = Some(Step::Stall);
         }
         Scenario::Endless => {

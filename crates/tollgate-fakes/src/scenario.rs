@@ -104,7 +104,7 @@ scenarios! {
     "close-without-response" CloseWithoutResponse
     /// Media: the work fails.
     "fail" Fail
-    /// Media: the work is not done in time.
+    /// Media: the work does not end in time.
     "expire" Expire
     /// Media: not all requested results are generated.
     "partial" Partial { count: usize = 1, "Generated results." }
@@ -137,7 +137,7 @@ impl Scenario {
     }
 }
 
-/// Parses `503` or `503,{"any":"body"}`.
+/// Parses `503` or `503,{"any":"body"}`. `None` if the status is not a number from 200 to 599.
 fn status(value: Option<&str>) -> Option<Scenario> {
     let value = value.unwrap_or("500");
     let (status, body) = match value.split_once(',') {

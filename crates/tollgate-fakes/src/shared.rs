@@ -102,12 +102,12 @@ impl Shared {
         (self.instance << 32) + serial
     }
 
-    /// The bills so far: models and tokens.
-    pub(crate) fn bills(&self) -> Vec<(String, Tokens)> {
+    /// The bills so far: requests and tokens.
+    pub(crate) fn bills(&self) -> Vec<(Arc<ReceivedRequest>, Tokens)> {
         let state = self.state();
         let billed = state.requests.iter().filter_map(|logged| {
-            let model = logged.request.body["model"].as_str()?;
-            Some((model.to_owned(), logged.bill.get()?.tokens()?))
+            let tokens = logged.bill.get()?.tokens()?;
+            Some((Arc::clone(&logged.request), tokens))
         });
         billed.collect()
     }

@@ -26,7 +26,7 @@ pub(crate) struct Task {
     /// The number of requests about the task for each other step.
     others: HashMap<Stage, u32>,
     cancelled: bool,
-    /// The time when the end of the task was first observed.
+    /// When the end of the task was first observed, and the time at which the task ended. `None` until then.
     ended: Option<(Instant, SystemTime)>,
 }
 
@@ -101,7 +101,7 @@ impl Task {
         self.ended = Some((Instant::now(), SystemTime::now()));
     }
 
-    /// Records a request about the task; returns its number among those of the same step.
+    /// Records a request about the task; returns its number, from 1, among those of the same step.
     pub(crate) fn count_request(&mut self, stage: Stage, now: Instant) -> u32 {
         if stage == Stage::Poll {
             self.polls.push(now);
@@ -172,10 +172,10 @@ impl Tasks {
             polls += task.polls.len();
             let each = task.polls.windows(2);
             gaps.extend(each.map(|pair| pair[1].duration_since(pair[0])));
-            let done = task.started + task.plan.duration;
+            let work_end = task.started + task.plan.duration;
             late.extend(
                 task.ended
-                    .map(|(request, _)| request.saturating_duration_since(done)),
+                    .map(|(observed, _)| observed.saturating_duration_since(work_end)),
             );
         }
         PollReport {

@@ -10,7 +10,8 @@ pub struct Tokens {
     pub input: u64,
     /// Tokens read from the cache.
     pub cached: u64,
-    /// Tokens written to the cache, for Anthropic: 5 for five minutes, 3 for one hour. Gemini does not report them.
+    /// Tokens written to the cache. Anthropic reports 5 for five minutes and 3 for one hour; all for one hour if the request has such a `ttl`. Gemini
+    /// does not report them.
     pub written: u64,
     /// The complete output, including reasoning.
     pub output: u64,

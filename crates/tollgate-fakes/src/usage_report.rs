@@ -67,7 +67,7 @@ pub(crate) fn report_usage(
     };
     let has_more = day + 1 < until;
     let next_page = has_more.then(|| (day + 1 - from).to_string());
-    let results = billed.iter().map(|(model, (requests, tokens))| match is_openai {
+    let results = billed.iter().map(|(model, (requests, tokens, hourly))| match is_openai {
         true => json!({
             "object": "organization.usage.completions.result", "model": model, "num_model_requests": requests,
             "input_tokens": tokens.input, "input_cached_tokens": tokens.cached, "output_tokens": tokens.output,
@@ -76,7 +76,7 @@ pub(crate) fn report_usage(
         false => json!({
             "model": model, "uncached_input_tokens": tokens.input - tokens.cached - tokens.written,
             "cache_read_input_tokens": tokens.cached, "output_tokens": tokens.output,
-            "cache_creation": {"ephemeral_1h_input_tokens": 0, "ephemeral_5m_input_tokens": tokens.written},
+            "cache_creation": {"ephemeral_1h_input_tokens": hourly, "ephemeral_5m_input_tokens": tokens.written - hourly},
         }),
     });
     let results: Vec<Value> = results.collect();
@@ -94,11 +94,17 @@ pub(crate) fn report_usage(
     ))
 }
 
-fn billed_by_model(shared: &Shared) -> BTreeMap<String, (u64, Tokens)> {
+/// By model: the number of requests, their tokens, and how many of the written ones are kept for one hour.
+fn billed_by_model(shared: &Shared) -> BTreeMap<String, (u64, Tokens, u64)> {
     let mut billed = BTreeMap::new();
-    for (model, tokens) in shared.bills() {
-        let (requests, sum): &mut (u64, Tokens) = billed.entry(model).or_default();
+    for (request, tokens) in shared.bills() {
+        let Some(model) = request.body["model"].as_str() else {
+            continue;
+        };
+        let (requests, sum, hourly): &mut (u64, Tokens, u64) =
+            billed.entry(model.to_owned()).or_default();
         *requests += 1;
+        *hourly += written_for_one_hour(&request, tokens.written);
         sum.input += tokens.input;
         sum.cached += tokens.cached;
         sum.written += tokens.written;
@@ -108,6 +114,15 @@ fn billed_by_model(shared: &Shared) -> BTreeMap<String, (u64, Tokens)> {
     billed
 }
 
+/// How many of the `written` tokens are kept for one hour, as in the usage of a response (`providers/anthropic.toml`).
+fn written_for_one_hour(request: &ReceivedRequest, written: u64) -> u64 {
+    match request.body.to_string().contains(r#""ttl":"1h""#) {
+        true => written,
+        false => written.min(3),
+    }
+}
+
+/// A parameter of the query, with `%3A` decoded.
 fn parameter(request: &ReceivedRequest, name: &str) -> Option<String> {
     let mut pairs = request
         .query
@@ -117,7 +132,7 @@ fn parameter(request: &ReceivedRequest, name: &str) -> Option<String> {
     Some(value.replace("%3A", ":"))
 }
 
-/// The number of days since 1970, of a time given in seconds or as text.
+/// The number of days from 1970 to a time, which is given in seconds or as RFC 3339. `None` if it is neither.
 fn day(text: &str) -> Option<i64> {
     let seconds = match text.parse::<i64>() {
         Ok(seconds) => seconds,

@@ -16,7 +16,7 @@ pub(crate) enum Outcome {
     /// Moderation rejects the result.
     Filtered,
     Failed,
-    /// The work was not done in time.
+    /// The work did not end in time.
     Expired,
 }
 

@@ -7,6 +7,8 @@ const CLOSE: &str = "]]";
 
 /// The largest `N` of `words=N`.
 const WORDS_MAX: u32 = 1_000_000;
+/// The maximum number of `tool` directives.
+const CALLS_MAX: usize = 128;
 
 /// The directives of one prompt. Different directives combine. If one is given twice, the last one is used, except `tool`, which adds a call each
 /// time.
@@ -28,11 +30,11 @@ pub struct Directives {
     pub status: Option<u16>,
     /// `say=TEXT`: the text of a chat's response.
     pub say: Option<String>,
-    /// `tool=NAME` or `tool=NAME {…}`: the tools that a chat's response calls, with their arguments, a JSON object.
+    /// `tool=NAME` or `tool=NAME {…}`: the tools that a chat's response calls, at most 128, with their arguments, a JSON object.
     pub tools: Vec<(String, String)>,
     /// `cut=N`: a chat's stream breaks off after N content events.
     pub cut: Option<u32>,
-    /// `words=N`: a chat's response has N words, at most a million.
+    /// `words=N`: a chat's response has N words, at most a million, until the token limit.
     pub words: Option<u32>,
 }
 
@@ -115,7 +117,9 @@ impl Directives {
                 return set(&mut self.status, status);
             }
             ("say", Some(value)) => self.say = Some(value.to_owned()),
-            ("tool", Some(value)) if !value.is_empty() => self.tools.push(parse_call(value)),
+            ("tool", Some(value)) if !value.is_empty() && self.tools.len() < CALLS_MAX => {
+                self.tools.push(parse_call(value));
+            }
             ("cut", Some(value)) => return set(&mut self.cut, parse_number(value)),
             ("words", Some(value)) => {
                 let words = parse_number(value).filter(|words| *words <= WORDS_MAX);
@@ -220,6 +224,14 @@ mod tests {
                 "{prompt}"
             );
         }
+    }
+
+    #[test]
+    fn directives_beyond_the_maximum_number_of_calls_stay_in_the_text() {
+        let tool = "[[sandbox:tool=a]]";
+        let (directives, text) = Directives::parse(&tool.repeat(CALLS_MAX + 2));
+        assert_eq!(directives.tools.len(), CALLS_MAX);
+        assert_eq!(text, tool.repeat(2));
     }
 
     const MALFORMED: &str = "\

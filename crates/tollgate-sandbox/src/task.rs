@@ -49,7 +49,7 @@ pub(super) async fn run_attempt(
     }
 }
 
-/// The error that the directives prescribe for this attempt, if any.
+/// Fails with the error that the directives prescribe for this attempt, if they prescribe one.
 fn check_failure(directives: &Directives, failed_attempts: u32) -> Result<(), ProviderError> {
     match directives.failure_mode(failed_attempts) {
         None => Ok(()),
@@ -156,7 +156,7 @@ impl<'a> Timer<'a> {
         }
     }
 
-    /// The percentage that `delivered` results are of all.
+    /// The percentage of all results that `delivered` results are: the maximum of the progress until another one is delivered.
     fn max_percent(&self, delivered: u32) -> u8 {
         let percent = 100 * u64::from(delivered) / u64::from(self.results);
         u8::try_from(percent).unwrap_or(100).min(100)

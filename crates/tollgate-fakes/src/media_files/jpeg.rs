@@ -1,6 +1,6 @@
 //! Generates JPEG files of one grey: two bits for every block but the first state that it does not differ from the previous one.
 
-/// The bytes of an image of `size` pixels, of which each side is at most 65,535.
+/// The bytes of an image of `size` pixels, of which each side is at most 65,535. Only the lowest seven bits of `grey` are used.
 pub(super) fn encode(size: (u32, u32), grey: u8) -> Vec<u8> {
     let (width, height) = (size.0 as u16, size.1 as u16);
     let mut jpeg = vec![0xff, 0xd8];
@@ -16,7 +16,7 @@ pub(super) fn encode(size: (u32, u32), grey: u8) -> Vec<u8> {
     segment(&mut jpeg, 0xc4, &means());
     segment(&mut jpeg, 0xc4, &details());
     segment(&mut jpeg, 0xda, &[1, 1, 0x00, 0, 63, 0]);
-    jpeg.extend(scan(size, grey));
+    jpeg.extend(encode_blocks(size, grey));
     jpeg.extend([0xff, 0xd9]);
     jpeg
 }
@@ -44,8 +44,8 @@ fn details() -> Vec<u8> {
     table
 }
 
-/// The blocks, row by row.
-fn scan(size: (u32, u32), grey: u8) -> Vec<u8> {
+/// The entropy-coded blocks, row by row.
+fn encode_blocks(size: (u32, u32), grey: u8) -> Vec<u8> {
     let blocks = u64::from(size.0.div_ceil(8)) * u64::from(size.1.div_ceil(8));
     // Changes of exactly seven bits range from 64 to 127 and from -127 to -64, relative to mid grey.
     let mut bits = vec![true, false];

@@ -4,18 +4,19 @@
 #[derive(Default)]
 pub(super) struct LowBits {
     pub(super) bytes: Vec<u8>,
+    /// The number of bits of the last byte that are not used yet.
     pub(super) free: u32,
 }
 
 impl LowBits {
-    /// The lowest `count` bits of `value`, lowest first.
+    /// Writes the lowest `count` bits of `value`, lowest first.
     pub(super) fn put(&mut self, value: u32, count: u32) {
         for at in 0..count {
             self.bit(value >> at & 1);
         }
     }
 
-    /// The lowest `count` bits of `value`, highest first.
+    /// Writes the lowest `count` bits of `value`, highest first.
     pub(super) fn put_code(&mut self, value: u32, count: u32) {
         for at in (0..count).rev() {
             self.bit(value >> at & 1);

@@ -68,7 +68,7 @@ pub(crate) enum FileRecipe {
 }
 
 impl FileRecipe {
-    /// Generates the file, padded to `bytes` in total if that is more than it needs.
+    /// Generates the file, padded to `bytes` in total if that is more than it needs (for videos, at least 16 bytes more).
     pub(crate) fn make(self, bytes: Option<u64>) -> Blob {
         match self {
             Self::Image(ImageFile { form, size, number }) => {

@@ -20,7 +20,7 @@ const RATE: u32 = 24;
 const MATRIX: [u32; 9] = [0x1_0000, 0, 0, 0, 0x1_0000, 0, 0, 0, 0x4000_0000];
 
 impl VideoFile {
-    /// Generates the video, `bytes` long in total if that is more than it needs: the difference is free space after its frames.
+    /// Generates the video, `bytes` long in total if that is at least 16 bytes more than it needs: the difference is free space after its frames.
     pub(super) fn make(self, bytes: Option<u64>) -> Blob {
         let frame = jpeg::encode(self.size, self.number.to_le_bytes()[0]);
         let kind = boxed(b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isom", b"mp41"]);

@@ -54,7 +54,7 @@ impl Rule {
         }
     }
 
-    /// Creates the rejection; `rule` is its name if the rule has none.
+    /// Creates the rejection; `rule` is the name of the rule if it has none of its own.
     pub(super) fn reject(
         &self,
         spec: &Spec,
@@ -106,7 +106,7 @@ impl Spec {
             StatusSpec::Fixed(status) => *status,
             StatusSpec::Computed(expr) => expr.value(&scope).as_u64().unwrap_or(500) as u16,
         };
-        all_headers(
+        add_headers(
             Rejection {
                 status,
                 kind: intern(&text(&spec.kind).unwrap_or_default()),
@@ -139,11 +139,16 @@ impl Spec {
         let Some(schema) = self.schemas.get(name) else {
             panic!("the provider has no schema called `{name}`");
         };
-        let fit = schema.check(value, path, &self.schemas);
-        fit.map_err(|violation| self.violation(&violation, scope))
+        let checked = schema.check(value, path, &self.schemas);
+        checked.map_err(|violation| self.reject_violation(&violation, scope))
     }
 
-    pub(crate) fn violation(&self, violation: &Violation, scope: &Scope<'_>) -> Box<Rejection> {
+    /// Creates the rejection of a value that does not match its schema.
+    pub(crate) fn reject_violation(
+        &self,
+        violation: &Violation,
+        scope: &Scope<'_>,
+    ) -> Box<Rejection> {
         let rule = violation.rule();
         let template = self
             .violations
@@ -239,7 +244,8 @@ impl Spec {
     }
 }
 
-fn all_headers(mut rejection: Rejection, spec: &ErrorSpec, scope: &Scope<'_>) -> Box<Rejection> {
+/// Adds the headers of the error.
+fn add_headers(mut rejection: Rejection, spec: &ErrorSpec, scope: &Scope<'_>) -> Box<Rejection> {
     for (name, value) in &spec.headers {
         rejection.headers.push((intern(name), value.text(scope)));
     }

@@ -113,7 +113,7 @@ fn call(name: &str, arguments: &[Expr], scope: &Scope<'_>) -> Value {
             [list, each],
         ) => {
             let list = list.eval(scope);
-            over_list(name, elements(&list), each, scope)
+            call_for_elements(name, elements(&list), each, scope)
         }
         _ => {
             let values: Vec<_> = arguments.iter().map(|one| one.eval(scope)).collect();
@@ -123,7 +123,7 @@ fn call(name: &str, arguments: &[Expr], scope: &Scope<'_>) -> Value {
     }
 }
 
-fn over_list(name: &str, list: &[Value], each: &Expr, scope: &Scope<'_>) -> Value {
+fn call_for_elements(name: &str, list: &[Value], each: &Expr, scope: &Scope<'_>) -> Value {
     let eval = |(at, item): (usize, &Value)| {
         scope.with_element("item", at, item, |inner| each.value(inner))
     };
@@ -141,7 +141,7 @@ fn over_list(name: &str, list: &[Value], each: &Expr, scope: &Scope<'_>) -> Valu
             let kept = list.iter().zip(results).filter(|(_, keep)| truthy(keep));
             kept.map(|(one, _)| one.clone()).collect()
         }
-        // Splits the list into pieces of elements with the same result; each piece begins where the result is true.
+        // Splits the list: `runs` into pieces of elements with the same result, `sections` into pieces that begin at elements whose result is true.
         _ => {
             let keys: Vec<Value> = results.collect();
             let begins = |at: usize| match name {
@@ -251,7 +251,7 @@ impl<'a> Scope<'a> {
         )
     }
 
-    /// Evaluates with bindings.
+    /// Evaluates with bindings: each is evaluated in the scope of those before it.
     pub(crate) fn with_bindings<T>(
         &self,
         bindings: &Bindings,

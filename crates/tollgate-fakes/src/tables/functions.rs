@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::media_functions::{of_media, of_sizes, recipe};
+use super::media_functions::{call_media_function, call_size_function, recipe};
 use super::path::{camel, in_camel_case};
 use super::scope::Scope;
 use super::values::{consists_of, elements, equal, is_name, number, strings, text_at};
@@ -13,19 +13,19 @@ use crate::encoding;
 use crate::rng::hash;
 use crate::tokens::tokens;
 
-/// Calls a function with values. Unknown functions, and arguments of another type, return null.
+/// Calls a function with values. The result is null if the function is unknown, or if it does not take arguments of these types.
 pub(super) fn call(name: &str, values: &[&Value], scope: &Scope<'_>) -> Value {
-    of_values(name, values)
-        .or_else(|| of_objects(name, values))
-        .or_else(|| of_sizes(name, values))
-        .or_else(|| of_media(name, values))
-        .or_else(|| of_request(name, values, scope))
-        .or_else(|| of_context(name, values, scope))
+    call_value_function(name, values)
+        .or_else(|| call_object_function(name, values))
+        .or_else(|| call_size_function(name, values))
+        .or_else(|| call_media_function(name, values))
+        .or_else(|| call_request_function(name, values, scope))
+        .or_else(|| call_context_function(name, values, scope))
         .unwrap_or_default()
 }
 
 /// Functions of texts, numbers and lists.
-fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
+fn call_value_function(name: &str, values: &[&Value]) -> Option<Value> {
     let text = |at: usize| text_at(values, at);
     let first = *values.first()?;
     Some(match (name, values) {
@@ -55,6 +55,7 @@ fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
         ("hash", _) => json!(format!("{:016x}", hash(text(0)))),
         ("encode", _) => json!(encoding::encode(text(0).as_bytes())),
         ("pieces", [_, count]) => json!(pieces(text(0), count.as_u64()? as usize)),
+        // Rounds to tenths.
         ("round", _) => number((first.as_f64()? * 10.0).round() / 10.0),
         ("ceil", _) => number(first.as_f64()?.ceil()),
         ("floor", _) => number(first.as_f64()?.floor()),
@@ -106,7 +107,7 @@ fn of_values(name: &str, values: &[&Value]) -> Option<Value> {
 }
 
 /// Functions of objects.
-fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
+fn call_object_function(name: &str, values: &[&Value]) -> Option<Value> {
     let first = *values.first()?;
     Some(match (name, values) {
         ("keys", [Value::Object(object)]) => object.keys().cloned().map(Value::from).collect(),
@@ -142,8 +143,8 @@ fn of_objects(name: &str, values: &[&Value]) -> Option<Value> {
             };
             strings(names).into_iter().flat_map(images).collect()
         }
+        // The entry of a table whose name is a part of this text: if several are, that with the longest name.
         ("containing", [_, Value::String(key)]) => {
-            // If one name is a part of another, the longest match is used.
             let entries = first.as_object()?.iter();
             let found = entries.filter(|(part, _)| key.contains(part.as_str()));
             let found = found.max_by_key(|(part, _)| part.len());
@@ -197,7 +198,7 @@ fn hundredths(text: &str) -> Option<u32> {
 }
 
 /// Functions that read headers and query of the request.
-fn of_request(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
+fn call_request_function(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
     let key = text_at(values, 0);
     let request = scope.request?;
     Some(match name {
@@ -210,8 +211,8 @@ fn of_request(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value>
     })
 }
 
-/// Functions that are available only while the response is generated: new ids, files, the plan of the task.
-fn of_context(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
+/// Functions of ids, generated files and the plan of the work. All except `good` and `id` are null while the request is checked.
+fn call_context_function(name: &str, values: &[&Value], scope: &Scope<'_>) -> Option<Value> {
     match (name, values) {
         ("good", [requested]) => {
             let requested = requested.as_u64()? as usize;

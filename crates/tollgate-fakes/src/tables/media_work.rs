@@ -35,7 +35,7 @@ pub(super) fn respond_to_media_request(
 }
 
 impl Endpoint {
-    /// Generates the response with `vars` in addition to those of the scope.
+    /// Generates the response with `vars` in addition to those of the scope: the file of the endpoint if it has one, otherwise its template.
     fn respond(&self, spec: &Spec, vars: Map<String, Value>, scope: &Scope<'_>) -> MediaResponse {
         let mut all = scope.vars.clone();
         all.extend(vars);
@@ -111,7 +111,7 @@ impl Endpoint {
         {
             return Err(spec.reject("external-id", None, Map::new(), scope));
         }
-        context.begin(id, json!(keep));
+        context.start_task(id, json!(keep));
         let ended = task
             .ended
             .as_ref()

@@ -81,7 +81,7 @@ impl Endpoint {
         }))
     }
 
-    /// Checks the body of a request, if one is required. Returns the fields of a form with their types.
+    /// Checks the body of a request, if one is required. Returns the fields of a form with their types; `None` if the body is JSON or not required.
     fn read_body(&self, work: &Work) -> OrRejected<Option<Value>> {
         if !self.json && self.schema.is_none() {
             return Ok(None);

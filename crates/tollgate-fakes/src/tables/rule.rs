@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::scope::Bindings;
 use super::syntax::{Expr, Template};
 
-/// A rule: the request is rejected if the condition is true or absent.
+/// A rule. If the condition is true or absent, it checks other rules (`use`) or a schema, if it has one of them; otherwise it rejects the request.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
@@ -20,6 +20,7 @@ pub(crate) struct Rule {
     pub(super) element: Option<String>,
     #[serde(default, rename = "let")]
     pub(super) bindings: Bindings,
+    /// The condition under which the rule applies; always if this is not set.
     #[serde(default, rename = "if")]
     pub(super) condition: Option<Expr>,
     /// The error in [`super::spec::Spec::errors`]; `invalid` if this is not set.

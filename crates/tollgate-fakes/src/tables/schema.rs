@@ -18,13 +18,16 @@ use super::values::number;
 pub(crate) enum Kind {
     Any,
     Bool,
+    /// The maximum number of characters.
     String(usize),
+    /// The minimum and maximum, as for numbers.
     Int(f64, f64),
     Number(f64, f64),
     OneOf(Vec<String>),
     Object,
     Array,
     Schema(String),
+    /// The maximum number of elements, and their kind.
     List(usize, Box<Kind>),
     Either(Vec<Kind>),
 }
@@ -49,6 +52,7 @@ pub(crate) struct Violation {
 
 #[derive(Debug)]
 pub(crate) enum ViolationKind {
+    /// The object has a field of this name, which the schema does not have.
     Unknown(String),
     Missing,
     Type {
@@ -59,6 +63,7 @@ pub(crate) enum ViolationKind {
         limit: f64,
         below: bool,
     },
+    /// The allowed values, and the given one.
     NotOneOf(Vec<String>, String),
     TooLarge {
         max: usize,
@@ -68,7 +73,7 @@ pub(crate) enum ViolationKind {
     },
 }
 
-type Fit = Result<(), Violation>;
+type Checked = Result<(), Violation>;
 
 impl TryFrom<Map<String, Value>> for Schema {
     type Error = String;
@@ -118,7 +123,7 @@ impl Schema {
         self.find(key, schemas).or_else(other).cloned()
     }
 
-    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Fit {
+    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Checked {
         let Some(object) = value.as_object() else {
             return type_mismatch("an object", value, path);
         };
@@ -180,7 +185,7 @@ impl Kind {
         })
     }
 
-    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Fit {
+    pub(crate) fn check(&self, value: &Value, path: &JsonPath, schemas: &Schemas) -> Checked {
         if value.is_null() {
             return Ok(());
         }
@@ -247,19 +252,19 @@ impl Kind {
     }
 }
 
-fn fail(path: &JsonPath, kind: ViolationKind) -> Fit {
+fn fail(path: &JsonPath, kind: ViolationKind) -> Checked {
     let path = path.clone();
     Err(Violation { path, kind })
 }
 
-fn limit_count(count: usize, max: usize, unit: &'static str, path: &JsonPath) -> Fit {
+fn limit_count(count: usize, max: usize, unit: &'static str, path: &JsonPath) -> Checked {
     if count <= max {
         return Ok(());
     }
     fail(path, ViolationKind::TooLarge { max, count, unit })
 }
 
-fn range(n: f64, low: f64, high: f64, path: &JsonPath) -> Fit {
+fn range(n: f64, low: f64, high: f64, path: &JsonPath) -> Checked {
     let below = n < low;
     if !below && n <= high {
         return Ok(());
@@ -274,7 +279,7 @@ fn integer(value: &Value, style: PathStyle) -> Option<i64> {
     value.as_i64().or_else(|| value.as_f64().and_then(round))
 }
 
-fn type_mismatch(expected: &'static str, value: &Value, path: &JsonPath) -> Fit {
+fn type_mismatch(expected: &'static str, value: &Value, path: &JsonPath) -> Checked {
     let given = match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",

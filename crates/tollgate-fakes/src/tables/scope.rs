@@ -48,25 +48,30 @@ impl Bindings {
 pub(crate) struct Local<'a> {
     pub(super) name: &'a str,
     pub(super) value: &'a Value,
+    /// The number of the element; `None` for a binding.
     pub(super) at: Option<usize>,
+    /// The local that was defined before this one.
     pub(super) outer: Option<&'a Local<'a>>,
 }
 
-/// The names that an expression can use. Each is looked up in this order: `first`, locals, `vars`, `definitions`, the fields of the body, `tables`.
+/// The names that an expression can use. Each is looked up in this order: `first`, locals, `body`, `vars`, `definitions`, `shared`, the fields of the
+/// body, `tables`, [`Scope::built_in`].
 #[derive(Clone, Copy)]
 pub(crate) struct Scope<'a> {
     pub(crate) vars: &'a Map<String, Value>,
+    /// The definitions of the endpoint or record.
     pub(crate) definitions: Option<&'a Definitions>,
     /// Definitions that several endpoints share.
     pub(crate) shared: Option<&'a Definitions>,
     pub(crate) body: &'a Value,
     pub(crate) tables: &'a Map<String, Value>,
     pub(crate) request: Option<&'a ReceivedRequest>,
-    /// The state that is available while the response is generated; `None` while the request is checked.
+    /// The state for the response to a request for media. `None` while the request is checked, and for chats.
     pub(crate) context: Option<&'a MediaContext<'a>>,
-    /// The plan of the work: that of the request, or of the task that it is about.
+    /// The plan of the work: that of the request, or of the task that it is about. `None` if `context` is `None`.
     pub(crate) plan: Option<&'a WorkPlan>,
-    /// The number of the first generated file.
+    /// A number that is unique among the requests of the process, from which ids and the numbers of generated files are derived. 0 while the request
+    /// is checked.
     pub(crate) number: u64,
     pub(crate) local: Option<&'a Local<'a>>,
     /// Names that take precedence over all others.
@@ -94,7 +99,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Names that every expression can use: `now`, `path`, `files`, `polls` and so on.
+    /// Names that every expression can use: `now`, `path`, `files`, `polls` and so on. `None` if the name is unknown or its value is not available,
+    /// such as that of `polls` while the request is checked.
     pub(super) fn built_in(&self, name: &str) -> Option<Value> {
         Some(match name {
             "now" => json!(clock::milliseconds(SystemTime::now())),
@@ -105,7 +111,7 @@ impl<'a> Scope<'a> {
                 let files = parts.filter(|part| part.filename.is_some()).map(|part| {
                     let declared = part.content_type.as_deref();
                     let declared = declared.unwrap_or("application/octet-stream");
-                    let image = media_functions::of_part(&part.bytes, declared);
+                    let image = media_functions::describe_image_part(&part.bytes, declared);
                     json!({"name": part.name, "type": declared, "image": image})
                 });
                 files.collect()

@@ -57,7 +57,7 @@ pub(crate) struct Spec {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ErrorSpec {
-    /// The name of the rule if the rejecting rule has none.
+    /// The name of the rule if the rejecting rule has none; `scenario` if this is not set either.
     #[serde(default)]
     pub(super) rule: Option<Template>,
     pub(super) status: StatusSpec,

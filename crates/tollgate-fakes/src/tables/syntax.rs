@@ -32,7 +32,7 @@ pub(crate) enum Expr {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Operator(pub(super) &'static str);
 
-/// The binary operators, the loosest level first.
+/// The binary operators by precedence, the lowest first.
 const LEVELS: &[&[&str]] = &[
     &["or"],
     &["and"],
@@ -42,14 +42,14 @@ const LEVELS: &[&[&str]] = &[
     &["*", "/", "%"],
 ];
 
-/// The level of operators from which `not` binds more tightly.
+/// The level at which `not` is parsed: it negates a complete comparison, and takes precedence over `and` and `or`.
 const NOT_LEVEL: usize = 2;
 
 impl TryFrom<String> for Expr {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
-        match Template::of_json(&text) {
+        match Template::from_json(&text) {
             Some(template) => Ok(Self::Template(Box::new(template?))),
             None => Self::parse(&text),
         }
@@ -101,33 +101,37 @@ impl TryFrom<String> for Template {
 
     /// Parses JSON, or a text that is a message.
     fn try_from(text: String) -> Result<Self, String> {
-        Self::of_json(&text).unwrap_or_else(|| Self::of_text(&text))
+        Self::from_json(&text).unwrap_or_else(|| Self::from_text(&text))
     }
 }
 
 impl Template {
-    /// Parses a text that is a JSON array or object; `None` if it is not.
-    pub(crate) fn of_json(text: &str) -> Option<Result<Self, String>> {
+    /// Parses a text that is a JSON array or object. `None` if it is neither; an error if an expression in it is invalid.
+    pub(crate) fn from_json(text: &str) -> Option<Result<Self, String>> {
         if !text.trim_start().starts_with(['[', '{']) {
             return None;
         }
         let value = serde_json::from_str::<Value>(text).ok()?;
-        Some(Self::of_value(&value))
+        Some(Self::from_value(&value))
     }
 
-    fn of_value(value: &Value) -> Result<Self, String> {
+    fn from_value(value: &Value) -> Result<Self, String> {
         Ok(match value {
-            Value::String(text) => Self::of_text(text)?,
+            Value::String(text) => Self::from_text(text)?,
             Value::Array(list) => match list.as_slice() {
                 [Value::String(begin), element] if begin.starts_with("$for ") => {
                     let list = &begin["$for ".len()..];
                     let named = list.split_once(" in ");
                     let named = named.filter(|(name, _)| is_name(name));
                     let (name, list) = named.unwrap_or(("item", list));
-                    let element = Self::of_value(element)?;
+                    let element = Self::from_value(element)?;
                     Self::Each(name.to_owned(), Expr::parse(list)?, Box::new(element))
                 }
-                _ => Self::List(list.iter().map(Self::of_value).collect::<Result<_, _>>()?),
+                _ => Self::List(
+                    list.iter()
+                        .map(Self::from_value)
+                        .collect::<Result<_, _>>()?,
+                ),
             },
             Value::Object(object) => {
                 let field = |(key, value): (&String, &Value)| {
@@ -138,7 +142,7 @@ impl Template {
                     } else {
                         Key::Always(key.clone())
                     };
-                    Ok::<_, String>((key, Self::of_value(value)?))
+                    Ok::<_, String>((key, Self::from_value(value)?))
                 };
                 Self::Object(object.iter().map(field).collect::<Result<_, _>>()?)
             }
@@ -146,7 +150,7 @@ impl Template {
         })
     }
 
-    fn of_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -195,6 +199,7 @@ impl<'a> Parser<'a> {
             .ok_or_else(|| format!("expected `{mark}` before `{}`", self.rest))
     }
 
+    /// Parses operators of this level and of higher ones.
     fn level(&mut self, level: usize) -> Result<Expr, String> {
         if level == NOT_LEVEL && self.take("not") {
             return Ok(Expr::Not(Box::new(self.level(level)?)));
@@ -210,6 +215,7 @@ impl<'a> Parser<'a> {
         Ok(left)
     }
 
+    /// Parses a value followed by any number of `[INDEX]` and `.FIELD`.
     fn postfix(&mut self) -> Result<Expr, String> {
         let mut value = self.primary()?;
         loop {

@@ -33,7 +33,7 @@ pub(crate) struct StartTask {
 pub(crate) struct About {
     pub(crate) stage: Stage,
     pub(crate) id: Expr,
-    /// A condition that the task must satisfy in addition to having the id.
+    /// A condition on the task; if it is false, the task counts as missing.
     #[serde(default, rename = "where")]
     pub(crate) filter: Option<Expr>,
     /// The error if there is no such task; `task-missing` if this is not set.
@@ -42,6 +42,7 @@ pub(crate) struct About {
     /// The response if there is no such task, instead of an error.
     #[serde(default)]
     pub(crate) missing: Option<Template>,
+    /// The status of `missing`; 200 if this is not set.
     #[serde(default)]
     pub(crate) missing_status: Option<u16>,
     #[serde(default)]

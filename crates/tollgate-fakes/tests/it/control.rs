@@ -94,6 +94,49 @@ async fn received_requests_are_recorded() {
 }
 
 #[tokio::test]
+async fn the_usage_report_has_the_sums_of_the_responses() {
+    let mut client = Client::start(Provider::Anthropic, Options::default()).await;
+    let mut billed = [0; 5];
+    let cached = json!({"type": "ephemeral", "ttl": "1h"});
+    for block in [
+        json!({"type": "text", "text": "hello"}),
+        json!({"type": "text", "text": "hello", "cache_control": cached}),
+    ] {
+        let messages = json!([{"role": "user", "content": [block]}]);
+        let body = json!({"model": "claude-haiku-4-5", "max_tokens": 4000, "messages": messages});
+        let reply = client.post(MESSAGES, &body).await.json();
+        let written = &reply["usage"]["cache_creation"];
+        assert_ne!(written["ephemeral_1h_input_tokens"], 0, "{reply}");
+        add(&mut billed, &reply["usage"], "input_tokens");
+    }
+    client.headers = vec![("x-api-key".to_owned(), "sk-ant-admin-1".to_owned())];
+    let today = jiff::Timestamp::now();
+    let tomorrow = today + jiff::SignedDuration::from_hours(24);
+    let path = "/v1/organizations/usage_report/messages?bucket_width=1d";
+    let path = format!("{path}&starting_at={today:.0}&ending_at={tomorrow:.0}");
+    let report = client.get(&path).await.json();
+    let mut reported = [0; 5];
+    let result = &report["data"][0]["results"][0];
+    add(&mut reported, result, "uncached_input_tokens");
+    assert_eq!(reported, billed, "{report}");
+}
+
+/// Adds the counts of an Anthropic usage: input, cached, written for five minutes and for one hour, output.
+fn add(sums: &mut [u64; 5], usage: &Value, input: &str) {
+    let written = &usage["cache_creation"];
+    let counts = [
+        &usage[input],
+        &usage["cache_read_input_tokens"],
+        &written["ephemeral_5m_input_tokens"],
+        &written["ephemeral_1h_input_tokens"],
+        &usage["output_tokens"],
+    ];
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum += count.as_u64().expect("a count");
+    }
+}
+
+#[tokio::test]
 async fn the_seed_decides_how_streams_are_split() {
     let body = Exchange::chats()[5].body("a text of forty letters, more or less");
     let mut splits = Vec::new();

@@ -11,14 +11,13 @@ use tollgate_media::image::ImageMetadata;
 const HEAD: usize = 64 * 1024;
 
 /// The number of images in the conversation.
-pub(super) fn count(request: &Request) -> u64 {
-    all(request).count() as u64
+pub(super) fn count_images(request: &Request) -> u64 {
+    images(request).count() as u64
 }
 
 /// A sentence about the images in the conversation. `None` if there are none.
-pub(super) fn sentence(request: &Request) -> Option<String> {
-    let sources: Vec<_> = all(request).collect();
-    let sizes: Vec<String> = sources.iter().map(|source| size(source)).collect();
+pub(super) fn describe_images(request: &Request) -> Option<String> {
+    let sizes: Vec<String> = images(request).map(describe_size).collect();
     match sizes.as_slice() {
         [] => None,
         [one] => Some(format!("I see one image ({one}).")),
@@ -31,7 +30,7 @@ pub(super) fn sentence(request: &Request) -> Option<String> {
 }
 
 /// Every image, including those in tool results.
-fn all(request: &Request) -> impl Iterator<Item = &Source> {
+fn images(request: &Request) -> impl Iterator<Item = &Source> {
     let parts = request.turns.iter().flat_map(|turn| &turn.parts);
     let flat = parts.flat_map(|part| match &part.kind {
         PartKind::ToolResult { content, .. } => content.iter().collect(),
@@ -43,15 +42,17 @@ fn all(request: &Request) -> impl Iterator<Item = &Source> {
     })
 }
 
-fn size(source: &Source) -> String {
+/// `WIDTHxHEIGHT` of an image, or that its size is unknown: that of a link, of an uploaded file, and of a file that is not an image.
+fn describe_size(source: &Source) -> String {
     let size = match source {
-        Source::Base64 { data, .. } => size_in(data),
+        Source::Base64 { data, .. } => decode_size(data),
         _ => None,
     };
     size.unwrap_or_else(|| "of unknown size".to_owned())
 }
 
-fn size_in(data: &str) -> Option<String> {
+/// `WIDTHxHEIGHT` of a base64-encoded image. `None` if it is not valid base64 or not an image.
+fn decode_size(data: &str) -> Option<String> {
     let read = |data: &[u8]| {
         let bytes = STANDARD.decode(data).ok()?;
         let length = bytes.len() as u64;

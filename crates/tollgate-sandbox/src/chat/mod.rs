@@ -79,7 +79,7 @@ impl SandboxChat {
         response: Response,
         cut: Option<u32>,
     ) -> ChatBody {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
         // Response ids differ between calls, as those of other providers do.
         let id = hash_seed(&[
             &call.body,
@@ -89,7 +89,7 @@ impl SandboxChat {
         let id = format!("{id:016x}");
         let rendering = RenderOptions {
             model: call.model,
-            created: since.map_or(0, |since| since.as_secs().cast_signed()),
+            created: since_1970.map_or(0, |time| time.as_secs().cast_signed()),
             seed: &id,
             include_usage: request.include_usage,
             estimated_prompt_tokens: response.usage.input,
@@ -124,7 +124,7 @@ impl ChatProvider for SandboxChat {
             .any(|word| upstream_model.contains(word));
         ChatModel {
             upstream_id: upstream_model.to_owned(),
-            traits: ModelCapabilities {
+            capabilities: ModelCapabilities {
                 max_output_tokens: Some(MAX_OUTPUT),
                 accepts_urls: true,
                 shows_all_output: true,
@@ -222,7 +222,7 @@ fn first_bytes(hash: Sha256) -> u64 {
     u64::from_be_bytes(std::array::from_fn(|at| hash[at]))
 }
 
-/// The error for a request that cannot be parsed.
+/// The error for a request that cannot be parsed or that the sandbox does not support.
 fn invalid_request(error: &InvalidRequest) -> ProviderError {
     ProviderError {
         status: Some(400),

@@ -65,7 +65,7 @@ impl Response {
         };
         let mut usage = Usage {
             input: tokens::estimate_request(request),
-            input_image: images::count(request) * tokens::IMAGE_TOKENS,
+            input_image: images::count_images(request) * tokens::IMAGE_TOKENS,
             ..Usage::default()
         };
         let count = request.n.unwrap_or(1).clamp(1, MAX_CHOICES);
@@ -99,6 +99,8 @@ impl Generator<'_> {
             calls.clear();
         }
         for at in 0..calls.len() {
+            // A name is complete, unless it alone is longer than any response.
+            text_limit::truncate_to_tokens(&mut calls[at].name, MAX_OUTPUT);
             text_tokens += tokens::estimate_text(&calls[at].name);
             let cut = text_limit::truncate_to_tokens(
                 &mut calls[at].arguments,
@@ -165,7 +167,7 @@ impl Generator<'_> {
             (excerpt, _) => format!("You said “{excerpt}”."),
         };
         let mut prose = vec![opening];
-        prose.extend(images::sentence(self.request));
+        prose.extend(images::describe_images(self.request));
         prose.extend(text::sentences(seed).map(str::to_owned));
         prose.join(" ")
     }
@@ -186,7 +188,7 @@ impl Generator<'_> {
     fn calls(&self, index: u32) -> Vec<ToolCall> {
         let named = &self.directives.tools;
         let has_fixed_text = self.directives.say.is_some() || self.directives.words.is_some();
-        let demanded: Vec<(String, String, bool)> = if !named.is_empty() {
+        let calls: Vec<(String, String, bool)> = if !named.is_empty() {
             named
                 .iter()
                 .map(|(name, arguments)| (name.clone(), arguments.clone(), self.is_custom(name)))
@@ -196,8 +198,9 @@ impl Generator<'_> {
         } else {
             self.required_call().into_iter().collect()
         };
-        let calls = demanded.into_iter().enumerate();
         calls
+            .into_iter()
+            .enumerate()
             .map(|(at, (name, arguments, custom))| ToolCall {
                 id: format!("call_{:016x}_{index}_{at}", self.seed),
                 name,
@@ -207,21 +210,22 @@ impl Generator<'_> {
             .collect()
     }
 
-    /// The call that `tool_choice` requires: name, arguments, and whether it is a custom tool (free text).
+    /// The call that `tool_choice` requires: name, arguments, and whether it is a custom tool (free text). `None` if it requires none, or
+    /// none that clients run.
     fn required_call(&self) -> Option<(String, String, bool)> {
         let tools = || {
             self.request
                 .tools
                 .iter()
-                .filter_map(|tool| call_of(&tool.kind))
+                .filter_map(|tool| minimal_call(&tool.kind))
         };
         match self.request.tool_choice.as_ref()? {
             ToolChoice::Required => tools().next(),
-            ToolChoice::Tool(name) => tools().find(|(there, ..)| there == name),
+            ToolChoice::Tool(name) => tools().find(|(offered, ..)| offered == name),
             ToolChoice::AllowedTools {
                 names,
                 required: true,
-            } => tools().find(|(there, ..)| names.contains(there)),
+            } => tools().find(|(offered, ..)| names.contains(offered)),
             ToolChoice::AllowedTools { .. } | ToolChoice::Auto | ToolChoice::None => None,
         }
     }
@@ -230,12 +234,12 @@ impl Generator<'_> {
         self.request
             .tools
             .iter()
-            .any(|tool| matches!(&tool.kind, ToolKind::Custom { name: there, .. } if there == name))
+            .any(|tool| matches!(&tool.kind, ToolKind::Custom { name: known, .. } if known == name))
     }
 }
 
 /// A valid call of `tool`: name, arguments, whether it is custom. `None` for tools that the provider runs.
-fn call_of(tool: &ToolKind) -> Option<(String, String, bool)> {
+fn minimal_call(tool: &ToolKind) -> Option<(String, String, bool)> {
     match tool {
         ToolKind::Function {
             name, parameters, ..
@@ -255,4 +259,35 @@ fn call_of(tool: &ToolKind) -> Option<(String, String, bool)> {
 fn thinks(request: &Request) -> bool {
     let reasoning = request.reasoning.as_ref();
     reasoning.is_some_and(|reasoning| reasoning.as_effort() != Some(Effort::None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_do_not_keep_text_beyond_the_token_limit() {
+        let long = "dawn ".repeat(1_000_000);
+        for message in [
+            "[[sandbox:words=1000000]]".to_owned(),
+            format!("[[sandbox:say={long}]]"),
+            format!("[[sandbox:tool={}]]", long.trim_end()),
+            format!("[[sandbox:tool=a {{\"b\": \"{long}\"}}]]"),
+        ] {
+            let request = Request {
+                n: Some(2),
+                ..Request::default()
+            };
+            let (directives, text) = Directives::parse(&message);
+            let response = Response::new(&request, &directives, &text, 7);
+            assert_eq!(response.choices.len(), 2);
+            for Choice { text, calls, .. } in response.choices {
+                let calls = calls.iter();
+                let calls = calls.map(|call| call.name.capacity() + call.arguments.capacity());
+                let kept = text.capacity() + calls.sum::<usize>();
+                let max = MAX_OUTPUT as usize * 4;
+                assert!((max / 2..max + 100).contains(&kept), "{kept}");
+            }
+        }
+    }
 }

@@ -7,7 +7,8 @@ use serde_json::{Map, Number, Value, json};
 
 /// The maximum number of values in one instance. For a schema that requires more, the instance is invalid.
 const VALUES_MAX: usize = 4_096;
-/// The maximum number of schema values that are copied to merge `allOf`, `anyOf` and `oneOf`.
+/// The maximum number of schema values that are copied: constants, long names, and what is merged of `allOf`, `anyOf` and `oneOf`. Otherwise the
+/// instance of an array could contain thousands of copies of one long constant.
 const COPIES_MAX: usize = 100_000;
 /// The maximum number of characters of one string.
 const TEXT_MAX: u64 = 4_096;
@@ -27,19 +28,25 @@ pub(super) fn minimal(schema: &Value) -> Value {
     }
 }
 
+/// Whether the schema has none of the keywords that [`Builder::value`] supports, so that every value is valid.
 fn accepts_everything(schema: &Value) -> bool {
-    const SAYING: &[&str] = &["const", "enum", "$ref", "allOf", "anyOf", "oneOf"];
-    let says = |schema: &Map<String, Value>| SAYING.iter().any(|word| schema.contains_key(*word));
-    type_of(schema.as_object()).is_none() && !schema.as_object().is_some_and(says)
+    const RESTRICTING: &[&str] = &["const", "enum", "$ref", "allOf", "anyOf", "oneOf"];
+    let restricts =
+        |schema: &Map<String, Value>| RESTRICTING.iter().any(|word| schema.contains_key(*word));
+    type_of(schema.as_object()).is_none() && !schema.as_object().is_some_and(restricts)
 }
 
 struct Builder<'a> {
+    /// The complete schema, to which references are relative.
     root: &'a Value,
+    /// The number of values that may still be generated.
     left: usize,
+    /// The number of schema values that may still be copied.
     copies: usize,
 }
 
 impl<'a> Builder<'a> {
+    /// A value for `schema`; null if the schema has no type or a limit is reached.
     fn value(&mut self, schema: &Value, depth: usize) -> Value {
         let Value::Object(schema) = schema else {
             return Value::Null;
@@ -49,13 +56,13 @@ impl<'a> Builder<'a> {
         }
         self.left -= 1;
         if let Some(only) = schema.get("const") {
-            return only.clone();
+            return self.copy(only);
         }
         if let Some(first) = schema.get("enum").and_then(|list| list.get(0)) {
-            return first.clone();
+            return self.copy(first);
         }
-        if let Some(there) = self.referenced(schema) {
-            return self.value(there, depth + 1);
+        if let Some(target) = self.referenced(schema) {
+            return self.value(target, depth + 1);
         }
         if let Some(flat) = self.flattened(schema) {
             return self.value(&flat, depth + 1);
@@ -71,13 +78,23 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// `schema` merged with its `allOf` and the first of each of its `anyOf` and `oneOf`. `None` if it has none of these keywords.
+    /// A copy of `value`; null if the limit of copies is reached.
+    fn copy(&mut self, value: &Value) -> Value {
+        self.copies -= weight_of([value].into_iter(), self.copies);
+        match self.copies {
+            0 => Value::Null,
+            _ => value.clone(),
+        }
+    }
+
+    /// `schema` merged with its `allOf` and with the first of its `anyOf` and of its `oneOf` that is not of type null (if all are, with the first).
+    /// `None` if it has none of these keywords, or if the limit of copies is reached.
     fn flattened(&mut self, schema: &Map<String, Value>) -> Option<Value> {
-        let is_null = |schema: &&Value| schema.get("type").is_some_and(|t| t == "null");
+        let is_null_type = |schema: &&Value| schema.get("type").is_some_and(|t| t == "null");
         let mut chosen: Vec<&Value> = list(schema, "allOf").collect();
         for word in ["anyOf", "oneOf"] {
-            let something = list(schema, word).find(|one| !is_null(one));
-            chosen.extend(something.or_else(|| list(schema, word).next()));
+            let not_null = list(schema, word).find(|one| !is_null_type(one));
+            chosen.extend(not_null.or_else(|| list(schema, word).next()));
         }
         if chosen.is_empty() {
             return None;
@@ -88,8 +105,8 @@ impl<'a> Builder<'a> {
             .filter(|(name, _)| !matches!(name.as_str(), "allOf" | "anyOf" | "oneOf"));
         let parts = chosen.into_iter().filter_map(Value::as_object);
         let parts = parts.map(|part| {
-            let there = self.referenced(part).and_then(Value::as_object);
-            there.unwrap_or(part)
+            let target = self.referenced(part).and_then(Value::as_object);
+            target.unwrap_or(part)
         });
         let members: Vec<_> = beside.chain(parts.flatten()).collect();
         for (name, value) in members {
@@ -102,6 +119,7 @@ impl<'a> Builder<'a> {
         Some(flat.into())
     }
 
+    /// The schema that `$ref` names. `None` if there is no `$ref`, or it does not lead to a value of this schema.
     fn referenced(&self, schema: &Map<String, Value>) -> Option<&'a Value> {
         let pointer = schema.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.root.pointer(pointer)
@@ -119,11 +137,11 @@ impl<'a> Builder<'a> {
             .iter()
             .filter(|(name, _)| required.contains(&name.as_str()))
         {
-            object.insert(name.clone(), self.value(member, depth + 1));
+            self.insert(&mut object, name, member, depth);
         }
         for name in required {
             if !object.contains_key(name) && self.left > 0 {
-                object.insert(name.to_owned(), self.value(others, depth + 1));
+                self.insert(&mut object, name, others, depth);
             }
         }
         let min = non_negative(schema, "minProperties") as usize;
@@ -132,15 +150,34 @@ impl<'a> Builder<'a> {
                 break;
             }
             if !object.contains_key(name) {
-                object.insert(name.clone(), self.value(member, depth + 1));
+                self.insert(&mut object, name, member, depth);
             }
         }
+        let mut number = object.len();
         while object.len() < min && self.left > 0 {
-            self.left -= 1;
-            let name = format!("member{}", object.len() + 1);
-            object.insert(name, self.value(others, depth + 1));
+            number += 1;
+            let name = format!("member{number}");
+            if !object.contains_key(&name) {
+                self.left -= 1;
+                object.insert(name, self.value(others, depth + 1));
+            }
         }
         object.into()
+    }
+
+    /// Adds a member with a value for `schema`, unless its name exceeds the limit of copies.
+    fn insert(
+        &mut self,
+        object: &mut Map<String, Value>,
+        name: &str,
+        schema: &Value,
+        depth: usize,
+    ) {
+        let weight = name.len() / 64;
+        if weight <= self.copies {
+            self.copies -= weight;
+            object.insert(name.to_owned(), self.value(schema, depth + 1));
+        }
     }
 
     fn array(&mut self, schema: &Map<String, Value>, depth: usize) -> Value {
@@ -158,7 +195,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The number of values, nested ones included, counted up to `max`. Long strings count as several.
+/// The number of values, nested ones included, counted up to `max`. Long strings and names count as several.
 fn weight_of<'v>(values: impl Iterator<Item = &'v Value>, max: usize) -> usize {
     let mut sum = 0;
     for value in values {
@@ -170,18 +207,22 @@ fn weight_of<'v>(values: impl Iterator<Item = &'v Value>, max: usize) -> usize {
         sum += match value {
             Value::String(text) => text.len() / 64,
             Value::Array(list) => weight_of(list.iter(), remaining),
-            Value::Object(map) => weight_of(map.values(), remaining),
+            Value::Object(map) => {
+                let names: usize = map.keys().map(|name| name.len() / 64).sum();
+                names + weight_of(map.values(), remaining)
+            }
             _ => 0,
         };
     }
     sum.min(max)
 }
 
+/// Adds a keyword: objects are merged, the lists of `required` are joined, any other value is replaced.
 fn merge(flat: &mut Map<String, Value>, name: &str, value: &Value) {
     match (flat.get_mut(name), value) {
-        (Some(Value::Object(there)), Value::Object(more)) => there.extend(more.clone()),
-        (Some(Value::Array(there)), Value::Array(more)) if name == "required" => {
-            there.extend(more.iter().cloned());
+        (Some(Value::Object(known)), Value::Object(more)) => known.extend(more.clone()),
+        (Some(Value::Array(known)), Value::Array(more)) if name == "required" => {
+            known.extend(more.iter().cloned());
         }
         _ => {
             flat.insert(name.to_owned(), value.clone());
@@ -189,7 +230,7 @@ fn merge(flat: &mut Map<String, Value>, name: &str, value: &Value) {
     }
 }
 
-/// The type that a schema states, or that its other keywords imply.
+/// The type that a schema states (the first that is not null), or that its other keywords imply. `None` if they imply none.
 fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
     let schema = schema?;
     match schema.get("type") {
@@ -223,6 +264,7 @@ fn type_of(schema: Option<&Map<String, Value>>) -> Option<&str> {
     implied.map(|(name, _)| *name)
 }
 
+/// A text of the schema's format, extended to `minLength` and truncated to `maxLength`, which may make its format invalid.
 fn text(schema: &Map<String, Value>) -> String {
     let format = schema.get("format").and_then(Value::as_str);
     let mut text = match format.unwrap_or_default() {
@@ -249,7 +291,7 @@ fn text(schema: &Map<String, Value>) -> String {
     text
 }
 
-/// The number nearest to 0 within the bounds.
+/// The number nearest to 0 within the bounds that is a multiple of `multipleOf`, or a whole number if `is_integer`.
 fn number(schema: &Map<String, Value>, is_integer: bool) -> Value {
     let given = |name: &str| schema.get(name).and_then(Value::as_f64);
     let multiple = given("multipleOf").filter(|step| *step > 0.0);
@@ -318,6 +360,7 @@ mod tests {
     #[test]
     fn instances_of_recursive_and_huge_schemas_are_bounded() {
         let huge = 4_000_000_000_u64;
+        let long = "a".repeat(100_000);
         let both = json!({"type": "object", "properties": {"l": {"$ref": "#"}, "r": {"$ref": "#"}}, "required": ["l", "r"]});
         for schema in [
             json!({"type": "object", "properties": {"me": {"$ref": "#"}}, "required": ["me"]}),
@@ -329,6 +372,15 @@ mod tests {
             both,
         ] {
             assert!(minimal(&schema).to_string().len() < 200_000, "{schema}");
+        }
+        for item in [
+            json!({"const": long}),
+            json!({"enum": [{long.clone(): 1}]}),
+            json!({"required": [long]}),
+        ] {
+            let many = json!({"type": "array", "minItems": huge, "items": item});
+            let length = minimal(&many).to_string().len();
+            assert!((100_000..7_000_000).contains(&length), "{length}");
         }
     }
 }

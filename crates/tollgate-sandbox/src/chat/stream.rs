@@ -97,7 +97,7 @@ fn split_words(text: String) -> impl Iterator<Item = String> + Send {
     })
 }
 
-/// The bytes of a stream, item by item.
+/// The bytes of a stream. An item is the output of one event that has any, or the error of a stream that breaks off.
 pub(super) struct EventStream<E> {
     /// `None` after the last event.
     events: Option<E>,

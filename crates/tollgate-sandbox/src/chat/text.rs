@@ -2,7 +2,9 @@
 
 use tollgate_chat::hub::{Part, PartKind};
 
-/// The words of `[[sandbox:words=N]]`.
+use super::text_limit::MAX_OUTPUT;
+
+/// The words of the responses to `[[sandbox:words=N]]`.
 const WORDS: &[&str] = &[
     "a", "small", "boat", "left", "the", "harbour", "before", "dawn", "and", "found", "open",
     "water", "by", "noon", "while", "gulls", "followed", "it", "for", "bread", "then", "rain",
@@ -20,12 +22,16 @@ const SENTENCES: &[&str] = &[
     "There is no more to it than these few sentences.",
 ];
 
-/// `count` words, beginning at a word that `seed` selects.
+/// `count` words, beginning at a word that `seed` selects. Fewer if the text has more than [`MAX_OUTPUT`] tokens of four characters: it is
+/// truncated.
 pub(super) fn filler_words(count: u32, seed: u64) -> String {
     let start = (seed % WORDS.len() as u64) as usize;
     let words = WORDS.iter().cycle().skip(start).take(count as usize);
     let mut text = String::new();
     for word in words {
+        if text.len() as u64 > MAX_OUTPUT * 4 {
+            break;
+        }
         if !text.is_empty() {
             text.push(' ');
         }
@@ -43,7 +49,8 @@ pub(super) fn sentences(seed: u64) -> impl Iterator<Item = &'static str> {
     (0..count).map(move |n| SENTENCES[(start + n * 3) % length])
 }
 
-/// The first 80 or so characters of a text, on one line.
+/// The beginning of a text on one line: whole words of at most 80 characters together, or the first 80 characters of a longer first word, followed by
+/// `…` if anything was left out.
 pub(super) fn excerpt(text: &str) -> String {
     const MAX_CHARS: usize = 80;
     let mut line = String::new();
@@ -87,6 +94,16 @@ mod tests {
             );
         }
         assert_ne!(filler_words(5, 1), filler_words(5, 2));
+    }
+
+    #[test]
+    fn filler_ends_after_the_token_limit() {
+        let text = filler_words(1_000_000, 7);
+        let tokens = tollgate_chat::tokens::estimate_text(&text);
+        assert!(
+            (MAX_OUTPUT + 1..MAX_OUTPUT + 10).contains(&tokens),
+            "{tokens}"
+        );
     }
 
     #[test]

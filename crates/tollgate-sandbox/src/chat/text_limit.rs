@@ -18,7 +18,7 @@ pub(super) fn truncate_to_tokens(text: &mut String, max_tokens: u64) -> bool {
         counter.add(c.encode_utf8(&mut letter));
         counter.tokens() > max_tokens
     });
-    text.truncate(end.map_or(text.len(), |(at, _)| at));
+    truncate(text, end.map_or(text.len(), |(at, _)| at));
     true
 }
 
@@ -37,7 +37,7 @@ pub(super) fn apply_limits(
     if let Some((at, sequence)) = found {
         // The tokens of the stop sequence count too: a model generates them.
         if tokens::estimate_text(&text[..at + sequence.len()]) <= max_tokens {
-            text.truncate(at);
+            truncate(text, at);
             return (FinishReason::StopSequence, Some(sequence.clone()));
         }
     }
@@ -45,6 +45,12 @@ pub(super) fn apply_limits(
         return (FinishReason::Length, None);
     }
     (FinishReason::EndTurn, None)
+}
+
+/// Truncates `text` to `length` bytes and frees the memory of the rest: a response keeps up to 128 texts.
+fn truncate(text: &mut String, length: usize) {
+    text.truncate(length);
+    text.shrink_to_fit();
 }
 
 #[cfg(test)]
@@ -89,6 +95,16 @@ mod tests {
                 (expected, finish, sequence),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn memory_of_removed_text_is_freed() {
+        for (max_tokens, stop) in [(2, None), (MAX_OUTPUT, Some("dawn"))] {
+            let mut text = "before dawn ".repeat(1_000);
+            let stop = Vec::from_iter(stop.map(str::to_owned));
+            apply_limits(&mut text, max_tokens, &stop);
+            assert!(text.capacity() < 100, "{}", text.capacity());
         }
     }
 }

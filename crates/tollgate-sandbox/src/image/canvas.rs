@@ -65,12 +65,12 @@ fn paint(shader: Shader<'_>) -> Paint<'_> {
     }
 }
 
-/// One colour.
+/// A shader of one opaque colour.
 pub(super) fn opaque(colour: Colour) -> Shader<'static> {
     Shader::SolidColor(colour.solid())
 }
 
-/// One colour with `alpha` from 0 (transparent) to 1.
+/// A shader of one colour with `alpha` from 0 (transparent) to 1.
 pub(super) fn translucent(colour: Colour, alpha: f32) -> Shader<'static> {
     Shader::SolidColor(colour.alpha(alpha))
 }

@@ -70,7 +70,7 @@ impl Colour {
         Self { l, ..self }
     }
 
-    /// The opaque tiny-skia colour.
+    /// The opaque tiny-skia colour; components outside the sRGB gamut are clamped.
     pub(super) fn solid(self) -> Color {
         self.alpha(1.0)
     }
@@ -94,6 +94,7 @@ impl Colour {
     }
 }
 
+/// Converts a gamma-encoded sRGB component to a linear one.
 fn decode(c: f32) -> f32 {
     if c <= 0.040_45 {
         c / 12.92
@@ -102,6 +103,7 @@ fn decode(c: f32) -> f32 {
     }
 }
 
+/// Converts a linear sRGB component to a gamma-encoded one.
 fn encode(c: f32) -> f32 {
     if c <= 0.003_130_8 {
         c * 12.92

@@ -10,7 +10,7 @@ use super::colour::Colour;
 pub(super) struct VerticalGradient {
     top: f32,
     bottom: f32,
-    /// Position from 0 (top) to 1 (bottom), colour, alpha from 0 to 1.
+    /// Position from 0 (top) to 1 (bottom), colour, alpha from 0 to 1: at least one stop, ordered by position.
     stops: Vec<(f32, Colour, f32)>,
 }
 
@@ -164,7 +164,9 @@ impl Canvas {
 struct Skyline {
     /// Y of the line, and the cosine of its slope.
     columns: Vec<(f32, f32)>,
+    /// Y of the highest point: the smallest value.
     highest: f32,
+    /// Y of the lowest point: the largest value.
     lowest: f32,
 }
 

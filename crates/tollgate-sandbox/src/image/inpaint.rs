@@ -7,7 +7,7 @@ use tollgate_upstream::raster::Raster;
 /// The pixels that a mask selects.
 pub(super) struct MaskedRegion {
     size: PixelSize,
-    /// One entry per pixel, row by row: true if it is repainted.
+    /// One entry per pixel, row by row: true if the pixel is replaced.
     masked: Vec<bool>,
 }
 
@@ -28,7 +28,7 @@ impl MaskedRegion {
         Self { size, masked }
     }
 
-    /// The bounding rectangle, widened to at most 8:1. `None` if no pixel is masked.
+    /// The bounding rectangle, widened to an aspect ratio of at most 8:1 as far as the image allows. `None` if no pixel is masked.
     pub(super) fn bounding_rect(&self) -> Option<PatchRect> {
         let width = self.size.width as usize;
         let (mut left, mut right, mut top, mut bottom) = (usize::MAX, 0, usize::MAX, 0);
@@ -55,7 +55,7 @@ impl MaskedRegion {
         })
     }
 
-    /// Whether at least 98 % of `rect` is masked.
+    /// Whether more than 98 % of `rect`, the bounding rectangle, is masked.
     pub(super) fn fills(&self, rect: &PatchRect) -> bool {
         let masked = self.masked.iter().filter(|masked| **masked).count();
         masked as f64 > 0.98 * rect.size.pixels() as f64
@@ -80,7 +80,7 @@ impl MaskedRegion {
     }
 }
 
-/// Extends the interval at `start` to at least `min_length`, within 0 to `end`.
+/// Extends the interval of `length` at `start` to at least `min_length`, within 0 to `end`. Returns its new start and length.
 fn widen(start: u32, length: u32, min_length: u32, end: u32) -> (u32, u32) {
     let min_length = min_length.min(end);
     if length >= min_length {

@@ -101,11 +101,11 @@ impl ImageSpec {
 /// A spec with its reference images decoded and scaled.
 pub(super) struct Renderer {
     spec: ImageSpec,
-    /// The first reference image at the size of the result.
+    /// The first reference image at the size of the result. `None` if there are no reference images.
     background: Option<Raster>,
     /// The other reference images, scaled down.
     cards: Vec<Pixmap>,
-    /// The part of the image that the mask selects.
+    /// The part of the image that the mask selects. `None` if there is no mask or no reference image.
     region: Option<MaskedRegion>,
 }
 
@@ -128,12 +128,12 @@ impl Renderer {
         } else {
             Fit::Cover
         };
-        renderer.background = Some(raster::load(first, size, fit)?);
+        renderer.background = Some(raster::load_scaled(first, size, fit)?);
         let side =
             reference_cards::max_card_side(size.width as f32, size.height as f32, others.len());
         let card = PixelSize::new((side * 0.84) as u32 + 1, (side * 0.84) as u32 + 1);
         for file in others {
-            let raster = raster::load(file, card, Fit::Inside)?;
+            let raster = raster::load_scaled(file, card, Fit::Inside)?;
             renderer.cards.extend(reference_cards::to_pixmap(raster));
         }
         if let Some(mask) = &renderer.spec.mask {
@@ -178,7 +178,7 @@ impl Renderer {
         if is_sticker {
             crop_to_sticker(&mut canvas, &palette);
         }
-        Ok(raster_of(canvas.pixmap))
+        Ok(to_raster(canvas.pixmap))
     }
 
     /// The first reference image with a new landscape in the masked region; every other pixel is unchanged.
@@ -203,7 +203,7 @@ impl Renderer {
             let inset = canvas.unit * 0.062;
             caption::draw(&mut canvas, &palette, &spec.caption(index), inset);
         }
-        region.composite(&mut result, &rect, &raster_of(canvas.pixmap));
+        region.composite(&mut result, &rect, &to_raster(canvas.pixmap));
         Ok(result)
     }
 }
@@ -215,13 +215,13 @@ pub(super) fn render_first_frame(
     reference: Option<&InputFile>,
 ) -> Result<Vec<u8>, ProviderError> {
     if let Some(file) = reference {
-        return Ok(raster::load(file, spec.size, Fit::Cover)?.rgba);
+        return Ok(raster::load_scaled(file, spec.size, Fit::Cover)?.rgba);
     }
     Ok(Renderer::new(spec)?.render(0)?.rgba)
 }
 
 /// The pixels of a finished canvas, with straight alpha.
-fn raster_of(pixmap: Pixmap) -> Raster {
+fn to_raster(pixmap: Pixmap) -> Raster {
     let size = PixelSize::new(pixmap.width(), pixmap.height());
     // Premultiplied and straight alpha are the same bytes if every pixel is opaque.
     let opaque = pixmap.data().chunks_exact(4).all(|pixel| pixel[3] == 255);

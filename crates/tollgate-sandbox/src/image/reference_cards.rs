@@ -68,6 +68,7 @@ pub(super) fn draw(canvas: &mut Canvas, cards: &[Pixmap], palette: &Palette, rng
     }
 }
 
+/// The number of columns and of rows of `count` cards, for a grid in the upper half of the canvas.
 fn grid(width: f32, height: f32, count: usize) -> (usize, usize) {
     let ratio = (width / (height * 0.5)).max(0.1);
     let columns = ((count as f32 * ratio).sqrt().ceil() as usize).clamp(1, count.max(1));

@@ -11,7 +11,7 @@ pub(super) struct Ridge {
 }
 
 impl Ridge {
-    /// About `count` waves of the lowest frequency per `unit` pixels, and `octaves` of detail (1 to 6).
+    /// A sum of `octaves` waves, each of about twice the frequency of the one before. The first has about `count` periods in `unit` pixels.
     pub(super) fn new(rng: &mut Rng, unit: f32, count: f32, octaves: u32, sharpness: f32) -> Self {
         let mut share = 1.0;
         let mut frequency = count * std::f32::consts::TAU / unit;

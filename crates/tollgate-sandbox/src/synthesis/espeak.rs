@@ -17,7 +17,7 @@ const PROGRAM: &str = "espeak-ng";
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The maximum size of the output in bytes: half an hour of speech.
 const MAX_BYTES: u64 = 80 << 20;
-/// Words per minute at speed 1, and the range that the program supports.
+/// Words per minute at speed 1, and the range to which they are limited.
 const WORDS_PER_MINUTE: f64 = 175.0;
 const WORDS_PER_MINUTE_RANGE: (f64, f64) = (80.0, 450.0);
 /// The program's voice variants, female and male.
@@ -60,8 +60,7 @@ impl Espeak {
         Some(Self { program })
     }
 
-    /// Synthesises `utterance`: a WAV file, 16 bits, mono, 22.05 kHz. The program limits speeds to 0.46 to 2.57. Dropping the future stops the
-    /// program.
+    /// Synthesises `utterance`: a WAV file, 16 bits, mono, 22.05 kHz. Speeds are limited to 0.46 to 2.57. Dropping the future stops the program.
     pub async fn speak(&self, utterance: &Utterance<'_>) -> Result<Vec<u8>, EspeakError> {
         let audio = tokio::time::timeout(TIME_LIMIT, self.run(utterance));
         let audio = audio.await.map_err(|_| EspeakError::TimedOut)??;

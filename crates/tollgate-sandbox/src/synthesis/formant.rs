@@ -13,8 +13,9 @@ const SAMPLES_PER_UPDATE: usize = SAMPLE_RATE as usize / 1000;
 /// The factor from filter output to 16-bit samples. [`super::wav::encode`] normalises the loudness afterwards.
 const GAIN: f64 = 15_000.0;
 
-/// Bandwidths of the formants in Hz. The upper two formants are constant and determine the timbre.
+/// Bandwidths of the formants in Hz.
 const WIDTHS: [f64; 5] = [70.0, 95.0, 160.0, 260.0, 320.0];
+/// Frequencies of the fourth and fifth formant in Hz. They are constant: they determine the timbre.
 const UPPER: [f64; 2] = [3500.0, 4500.0];
 /// Bandwidth of the hiss in Hz.
 const HISS_WIDTH: f64 = 1600.0;
@@ -87,10 +88,15 @@ impl Voice {
 /// The state of the synthesiser.
 struct VocalTract {
     voice_params: Voice,
+    /// The first three formants in Hz.
     formants: [f64; 3],
+    /// Amplitude of voicing, 0 to 1.
     voice: f64,
+    /// Amplitude of aspiration noise.
     breath: f64,
+    /// Amplitude of frication noise (hiss).
     hiss: f64,
+    /// Centre frequency of the hiss in Hz.
     hiss_at: f64,
     /// The pitch, as a multiple of the voice's pitch.
     pitch: f64,
@@ -101,7 +107,8 @@ struct VocalTract {
     resonators: [Resonator; 5],
     hiss_filter: Resonator,
     /// The last sample before the radiation filter.
-    audio: f64,
+    before_lips: f64,
+    /// The state of the noise generator.
     noise: u32,
 }
 
@@ -119,7 +126,7 @@ impl VocalTract {
             time: 0.0,
             resonators: [Resonator::default(); 5],
             hiss_filter: Resonator::default(),
-            audio: 0.0,
+            before_lips: 0.0,
             noise: 1,
         };
         for (resonator, (at, width)) in tract.resonators[3..]
@@ -131,7 +138,7 @@ impl VocalTract {
         tract
     }
 
-    /// Moves all parameters towards `phone` and `pitch` by one millisecond.
+    /// Moves all parameters towards `phone` and `pitch` by one millisecond, `agility` times as fast as the time constants state.
     fn approach(&mut self, phone: &Phone, pitch: f64, agility: f64) {
         let towards = |value: &mut f64, target: f64, time: f64| {
             *value += (target - *value) * (1.0 - (-agility / time).exp());
@@ -155,7 +162,7 @@ impl VocalTract {
         }
         self.hiss_filter.tune(self.hiss_at, HISS_WIDTH);
         // Keeps the gain the same at any frequency.
-        self.hiss_filter.now = 1.0;
+        self.hiss_filter.input_gain = 1.0;
     }
 
     /// The next sample; loud vowels reach about 1.
@@ -173,12 +180,12 @@ impl VocalTract {
         for resonator in &mut self.resonators {
             audio = resonator.filter(audio);
         }
-        let lips = audio - BRIGHTNESS * self.audio;
-        self.audio = audio;
+        let lips = audio - BRIGHTNESS * self.before_lips;
+        self.before_lips = audio;
         // The difference of two samples removes low frequencies that the resonator passes.
-        let before = self.hiss_filter.last;
-        let hiss_filter = self.hiss_filter.filter(self.hiss * noise) - before;
-        lips + HISS_GAIN * hiss_filter
+        let before = self.hiss_filter.outputs[0];
+        let hiss = self.hiss_filter.filter(self.hiss * noise) - before;
+        lips + HISS_GAIN * hiss
     }
 
     /// Noise between -1 and 1.
@@ -209,11 +216,12 @@ fn glottal_pulse(phase: f64) -> f64 {
 /// A two-pole resonator with unity gain at 0 Hz.
 #[derive(Debug, Clone, Copy, Default)]
 struct Resonator {
-    now: f64,
-    once: f64,
-    twice: f64,
-    last: f64,
-    before: f64,
+    /// Coefficient of the input.
+    input_gain: f64,
+    /// Coefficients of the last output and of the one before it.
+    feedback: [f64; 2],
+    /// The last output and the one before it.
+    outputs: [f64; 2],
 }
 
 impl Resonator {
@@ -221,16 +229,20 @@ impl Resonator {
     fn tune(&mut self, at: f64, width: f64) {
         let radius = (-PI * width / f64::from(SAMPLE_RATE)).exp();
         let at = at.min(f64::from(SAMPLE_RATE) * 0.46);
-        self.once = 2.0 * radius * (TAU * at / f64::from(SAMPLE_RATE)).cos();
-        self.twice = -radius * radius;
-        self.now = 1.0 - self.once - self.twice;
+        self.feedback = [
+            2.0 * radius * (TAU * at / f64::from(SAMPLE_RATE)).cos(),
+            -radius * radius,
+        ];
+        self.input_gain = 1.0 - self.feedback[0] - self.feedback[1];
     }
 
-    fn filter(&mut self, audio: f64) -> f64 {
-        let result = self.now * audio + self.once * self.last + self.twice * self.before;
-        self.before = self.last;
-        self.last = result;
-        result
+    /// The output for one sample of input.
+    fn filter(&mut self, input: f64) -> f64 {
+        let output = self.input_gain * input
+            + self.feedback[0] * self.outputs[0]
+            + self.feedback[1] * self.outputs[1];
+        self.outputs = [output, self.outputs[0]];
+        output
     }
 }
 
@@ -241,7 +253,7 @@ mod tests {
 
     /// Peak and RMS of half a second of `symbol`.
     fn loudness(voice: &Voice, symbol: &str) -> (f64, f64) {
-        let phone = phonemes::phones_of(symbol).last().expect("a audio");
+        let phone = phonemes::phones_of(symbol).last().expect("a phone");
         let segment = Segment {
             phone,
             length: 0.5,

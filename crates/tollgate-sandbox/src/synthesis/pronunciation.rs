@@ -323,7 +323,7 @@ fn long_vowel(vowel: char, after: &str) -> Option<&'static str> {
 
 /// An arbitrary but constant phoneme for a letter of another script.
 fn phoneme_of_other_script(letter: char, before: Option<char>) -> &'static str {
-    // Depends only on the previous letter, so that a word is always pronounced the same.
+    // Depends only on the letter and the one before it, so that a word is always pronounced the same.
     let kind = before.map_or(0, |before| 1 - u32::from(before) as usize % 2);
     let phonemes = OTHER_SCRIPT_PHONEMES[kind];
     phonemes[(u32::from(letter).wrapping_mul(0x9E37_79B1) >> 16) as usize % phonemes.len()]

@@ -30,8 +30,8 @@ pub(super) fn encode(mut samples: Vec<i16>, rate: u32) -> Vec<u8> {
     file
 }
 
-/// Decodes samples and rate. Lengths beyond the end of the file are accepted, because programs that write to a pipe do not know the length. `None` if
-/// the file is not 16-bit mono PCM.
+/// Decodes the samples and the number of samples a second. Lengths beyond the end of the file are accepted, because programs that write to a pipe do
+/// not know the length. `None` if the file is not 16-bit mono PCM.
 pub(super) fn decode(file: &[u8]) -> Option<(Vec<i16>, u32)> {
     let mut rest = file
         .strip_prefix(b"RIFF")?

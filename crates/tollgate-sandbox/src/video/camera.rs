@@ -89,12 +89,12 @@ impl Camera {
     }
 }
 
-/// The four source pixels of one pixel.
+/// The four source pixels from which one pixel is interpolated.
 #[derive(Debug, Clone, Copy)]
 struct Taps {
     /// Index of the first one, from -1.
     first: isize,
-    /// Their weights, whose sum is 1.
+    /// Their weights in 2^-[`WEIGHT_BITS`], whose sum is 1.
     weights: [i32; 4],
 }
 

@@ -65,7 +65,7 @@ impl Frame {
     }
 
     /// Converts RGBA pixels of even `width` and `height`; alpha is ignored. The padding repeats the last pixels.
-    pub(super) fn of_rgba(rgba: &[u8], width: usize, height: usize) -> Self {
+    pub(super) fn from_rgba(rgba: &[u8], width: usize, height: usize) -> Self {
         let mut frame = Self::new(width.div_ceil(16), height.div_ceil(16));
         for y in 0..frame.luma.rows() {
             let line = &rgba[y.min(height - 1) * width * 4..][..width * 4];
@@ -130,7 +130,7 @@ mod tests {
             ([0, 0, 255], [32, 240, 118]),
         ] {
             let pixel = [rgb[0], rgb[1], rgb[2], 255];
-            let frame = Frame::of_rgba(&pixel.repeat(18 * 2), 18, 2);
+            let frame = Frame::from_rgba(&pixel.repeat(18 * 2), 18, 2);
             assert_eq!((frame.columns, frame.rows), (2, 1));
             let planes = [&frame.luma, &frame.chroma[0], &frame.chroma[1]];
             for (plane, expected) in planes.into_iter().zip(expected) {

@@ -105,7 +105,7 @@ pub fn encode_clip(
 }
 
 fn validate(spec: &ClipSpec<'_>) -> io::Result<()> {
-    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     for (name, value, min, max) in [
         ("width", spec.width, 16, MAX_SIDE),
         ("height", spec.height, 16, MAX_SIDE),
@@ -113,19 +113,19 @@ fn validate(spec: &ClipSpec<'_>) -> io::Result<()> {
         ("fps", spec.fps, 1, MAX_FPS),
     ] {
         if !(min..=max).contains(&value) {
-            return refuse(format!("{name} of a video is {min} to {max}, not {value}"));
+            return invalid(format!("{name} of a video is {min} to {max}, not {value}"));
         }
     }
     let (width, height) = (spec.width, spec.height);
     if width % 2 + height % 2 > 0 {
-        return refuse(format!(
+        return invalid(format!(
             "the sides of a video are even, not {width}x{height}"
         ));
     }
     let expected = width as usize * height as usize * 4;
     if spec.first.len() != expected {
         let is = spec.first.len();
-        return refuse(format!("the first frame has {is} bytes, not {expected}"));
+        return invalid(format!("the first frame has {is} bytes, not {expected}"));
     }
     Ok(())
 }
@@ -150,7 +150,7 @@ impl ClipEncoder {
     fn new(spec: &ClipSpec<'_>) -> Self {
         let (width, height) = (spec.width as usize, spec.height as usize);
         let frames = spec.seconds * spec.fps;
-        let source = Frame::of_rgba(spec.first, width, height);
+        let source = Frame::from_rgba(spec.first, width, height);
         let bar = ProgressBar::new(&source, width, height);
         Self {
             format: Format {

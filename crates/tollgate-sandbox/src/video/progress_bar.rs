@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::frame::{Frame, Plane};
 
 /// Videos of a smaller height, in pixels, have no bar.
-const LOWEST: usize = 128;
+const MIN_HEIGHT: usize = 128;
 
 /// A colour: Y, Cb, Cr.
 type Colour = [u8; 3];
@@ -27,14 +27,18 @@ pub(super) struct ProgressBar {
 impl ProgressBar {
     /// The bar for frames of `width` x `height` pixels, tinted like `scene`. `None` if `height` is too small.
     pub(super) fn new(scene: &Frame, width: usize, height: usize) -> Option<Self> {
-        if height < LOWEST {
+        if height < MIN_HEIGHT {
             return None;
         }
         // The last macroblock row may be cropped; the visible part of the bar should not be too thin.
-        let seen = |rows: usize| height - (scene.rows - rows) * 16;
-        let rows = if seen(1) >= height / 90 { 1 } else { 2 };
-        let thickness = (seen(rows) / 4).max(2) & !1;
-        let start = ((seen(rows) - thickness) / 2) & !1;
+        let visible_height = |rows: usize| height - (scene.rows - rows) * 16;
+        let rows = if visible_height(1) >= height / 90 {
+            1
+        } else {
+            2
+        };
+        let thickness = (visible_height(rows) / 4).max(2) & !1;
+        let start = ((visible_height(rows) - thickness) / 2) & !1;
         let mean = |plane: &Plane| {
             let sum: usize = plane.data.iter().map(|&value| usize::from(value)).sum();
             sum / plane.data.len()

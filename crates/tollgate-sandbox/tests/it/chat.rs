@@ -34,7 +34,7 @@ fn chat_call(format: &'static dyn Format, stream: bool, request: &Request) -> Ch
     let target = Target {
         model: &known.upstream_id,
         stream,
-        capabilities: &known.traits,
+        capabilities: &known.capabilities,
         default_max_tokens: 8_192,
     };
     let written = format.write_request(request, &target);

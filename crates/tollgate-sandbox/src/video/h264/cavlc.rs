@@ -91,10 +91,10 @@ fn write_levels(bits: &mut BitWriter, values: &[i32], ones: usize) {
 }
 
 /// Writes `total_zeros` and the runs of zeros before each coefficient.
-fn write_zero_runs(bits: &mut BitWriter, runs: &[usize], longest: usize) {
+fn write_zero_runs(bits: &mut BitWriter, runs: &[usize], block_size: usize) {
     let mut left: usize = runs.iter().sum();
-    if runs.len() < longest {
-        let table = if longest == 4 {
+    if runs.len() < block_size {
+        let table = if block_size == 4 {
             &CODES.chroma_dc_zeros
         } else {
             &CODES.total_zeros

@@ -75,20 +75,20 @@ impl<'a> IntraCoder<'a> {
     ) {
         let (luma_mode, luma) = self.code_luma(column, row);
         let (chroma_mode, chroma) = self.code_chroma(column, row);
-        let details = luma.has_ac();
+        let has_luma_ac = luma.has_ac();
         let chroma_pattern = if chroma.iter().any(Levels::has_ac) {
             2
         } else {
             u32::from(chroma.iter().any(Levels::has_dc))
         };
-        let kind = 1 + luma_mode.luma() + 4 * chroma_pattern + 12 * u32::from(details);
+        let kind = 1 + luma_mode.luma() + 4 * chroma_pattern + 12 * u32::from(has_luma_ac);
         bits.unsigned(first_type + kind);
         bits.unsigned(chroma_mode.chroma());
         bits.signed(0); // mb_qp_delta
 
         let context = self.counts[0].context(column * 4, row * 4);
         cavlc::write_block(bits, &ZIGZAG.map(|at| luma.dc[at]), context);
-        if details {
+        if has_luma_ac {
             for at in 0..16 {
                 // Blocks are in order of 8x8 quarters.
                 let (x, y) = (at & 1 | at >> 1 & 2, at >> 1 & 1 | at >> 2 & 2);

@@ -7,7 +7,7 @@ pub(super) struct Edges<const N: usize> {
     pub(super) above: Option<[u8; N]>,
     /// The column to the left, if prediction may use it.
     pub(super) left: Option<[u8; N]>,
-    /// The pixel above the left column.
+    /// The pixel above the left column; 0 unless both edges are available.
     pub(super) corner: u8,
 }
 

@@ -14,9 +14,11 @@ pub(in super::super) struct MotionVector {
 /// Writes the macroblocks of a P slice in raster order.
 pub(super) struct MotionCoder {
     columns: usize,
-    /// The vectors of the row above, and of this row so far.
+    /// The vectors of the row above.
     above: Vec<MotionVector>,
+    /// The vectors of this row so far.
     here: Vec<MotionVector>,
+    /// Whether this is the first row.
     top: bool,
     /// Macroblocks skipped since the last written one.
     skipped: u32,
@@ -63,7 +65,7 @@ impl MotionCoder {
         self.skipped > 0
     }
 
-    /// The vectors of the neighbours: left, above, above right or else above left.
+    /// The vectors of the neighbours: left, above, above right (in the last column, above left). `None` for those outside the frame.
     fn neighbours(&self) -> [Option<MotionVector>; 3] {
         let column = self.here.len();
         let left = self.here.last().copied();

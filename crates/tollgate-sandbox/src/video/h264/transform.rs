@@ -25,14 +25,14 @@ const FORWARD_FACTORS: [[i32; 3]; 6] = [
     [7282, 2893, 4559],
 ];
 
-/// Which of the three classes each position belongs to.
+/// The index of each position's factor in [`INVERSE_FACTORS`] and [`FORWARD_FACTORS`].
 const CLASS: [usize; 16] = [0, 2, 0, 2, 2, 1, 2, 1, 0, 2, 0, 2, 2, 1, 2, 1];
 
 /// A quantiser for one quantisation parameter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantiser {
-    out: [i32; 3],
-    back: [i32; 3],
+    forward_factors: [i32; 3],
+    inverse_factors: [i32; 3],
     /// `qp / 6`: the step size doubles with each.
     octave: i32,
 }
@@ -43,8 +43,8 @@ impl Quantiser {
         let octave = qp / 6;
         let within = (qp % 6) as usize;
         Self {
-            out: FORWARD_FACTORS[within],
-            back: INVERSE_FACTORS[within],
+            forward_factors: FORWARD_FACTORS[within],
+            inverse_factors: INVERSE_FACTORS[within],
             octave,
         }
     }
@@ -67,14 +67,15 @@ impl Quantiser {
         // Rounds down below two thirds, which saves bits for noise.
         let third = (1 << shift) / 3;
         for (value, class) in block.iter_mut().zip(CLASS).skip(1) {
-            let level = (value.abs() * self.out[class] + third) >> shift;
+            let level = (value.abs() * self.forward_factors[class] + third) >> shift;
             *value = level * value.signum();
         }
     }
 
+    /// Reverses the scaling of [`Self::quantise_ac`], as a decoder does.
     pub(super) fn restore_ac(self, block: &mut Block) {
         for (value, class) in block.iter_mut().zip(CLASS).skip(1) {
-            *value = (*value * self.back[class]) << self.octave;
+            *value = (*value * self.inverse_factors[class]) << self.octave;
         }
     }
 
@@ -82,7 +83,7 @@ impl Quantiser {
     fn quantise_dc(self, value: i32) -> i32 {
         let shift = 16 + self.octave;
         let third = (1 << shift) / 3;
-        ((value.abs() * self.out[0] + third) >> shift) * value.signum()
+        ((value.abs() * self.forward_factors[0] + third) >> shift) * value.signum()
     }
 
     /// Transforms and quantises the DC coefficients of the sixteen blocks of a macroblock.
@@ -90,8 +91,9 @@ impl Quantiser {
         hadamard(dc).map(|value| self.quantise_dc((value + (value > 0) as i32) / 2))
     }
 
+    /// The DC coefficients of the sixteen blocks that a decoder restores from their levels.
     pub(super) fn restore_luma_dc(self, levels: &Block) -> Block {
-        let scale = self.back[0] << self.octave;
+        let scale = self.inverse_factors[0] << self.octave;
         hadamard(levels).map(|value| (value * scale + 2) >> 2)
     }
 
@@ -100,8 +102,9 @@ impl Quantiser {
         hadamard_2x2(dc).map(|value| self.quantise_dc(value))
     }
 
+    /// The DC coefficients of the four blocks of one chroma plane that a decoder restores from their levels.
     pub(super) fn restore_chroma_dc(self, levels: [i32; 4]) -> [i32; 4] {
-        let scale = self.back[0] << self.octave;
+        let scale = self.inverse_factors[0] << self.octave;
         hadamard_2x2(levels).map(|value| (value * scale) >> 1)
     }
 }
