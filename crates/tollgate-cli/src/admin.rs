@@ -37,7 +37,7 @@ impl Admin {
         let request = AdminRequest::cli(SystemClock.now());
         match self {
             Self::Create { name, role } => {
-                super::user::check_name(&name)?;
+                super::user::check_actor_name(&name)?;
                 let config = common.configuration(Overrides::default())?;
                 let code = id::random_secret("");
                 let new = NewAdmin {

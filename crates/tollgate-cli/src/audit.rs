@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tollgate_core::Amount;
-use tollgate_store::ChatBooks;
+use tollgate_store::ChatChargeSums;
 
 use super::common::{Common, Failed};
 
@@ -18,7 +18,7 @@ impl Audit {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         let store = common.store().await?;
         if self.books {
-            let books = store.chat_books(0).await?;
+            let books = store.chat_charge_sums(0).await?;
             let records: Value = books.iter().map(record).collect();
             return common.print(&records, || {
                 books.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -29,7 +29,7 @@ impl Audit {
             .iter()
             .map(tollgate_store::AuditViolation::to_json)
             .collect();
-        let notes = notes(&store.chat_books(0).await?);
+        let notes = notes(&store.chat_charge_sums(0).await?);
         common.print(&records, || match violations.as_slice() {
             [] => format!("every invariant holds{notes}"),
             found => found
@@ -47,9 +47,10 @@ impl Audit {
 }
 
 /// Returns lines about amounts that are no violation but must be reported: amounts written off, owed and estimated.
-fn notes(books: &[ChatBooks]) -> String {
-    let sum = |of: fn(&ChatBooks) -> Amount| books.iter().map(of).fold(Amount::ZERO, |a, b| a + b);
-    let count = |of: fn(&ChatBooks) -> i64| books.iter().map(of).sum::<i64>();
+fn notes(books: &[ChatChargeSums]) -> String {
+    let sum =
+        |of: fn(&ChatChargeSums) -> Amount| books.iter().map(of).fold(Amount::ZERO, |a, b| a + b);
+    let count = |of: fn(&ChatChargeSums) -> i64| books.iter().map(of).sum::<i64>();
     let (debt, written_off) = (sum(|b| b.debt), sum(|b| b.written_off));
     let (estimated, clamped) = (count(|b| b.estimated), count(|b| b.clamped));
     let mut notes = String::new();
@@ -81,7 +82,7 @@ fn notes(books: &[ChatBooks]) -> String {
     notes
 }
 
-fn record(books: &ChatBooks) -> Value {
+fn record(books: &ChatChargeSums) -> Value {
     json!({
         "user": books.user,
         "model": books.model,
@@ -94,8 +95,8 @@ fn record(books: &ChatBooks) -> Value {
     })
 }
 
-fn line(books: &ChatBooks) -> String {
-    let ChatBooks {
+fn line(books: &ChatChargeSums) -> String {
+    let ChatChargeSums {
         user,
         model,
         chats,

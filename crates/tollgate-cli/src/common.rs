@@ -38,12 +38,16 @@ impl Failed {
     }
 }
 
+/// Prints a sentence to stderr, after the program's name.
 pub(super) fn complain(sentence: &str) {
     // If stderr is closed, there is nowhere else to print it.
     let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
 }
 
-/// The reply to an admin write, or why it changed nothing.
+/// The reply to an admin write.
+///
+/// # Errors
+/// Why it changed nothing.
 pub(super) fn accepted(result: Result<AdminReply, AdminRejection>) -> Result<AdminReply, Failed> {
     result.map_err(|rejection| match rejection {
         AdminRejection::Conflict { message, .. } | AdminRejection::Invalid { message, .. } => {

@@ -27,7 +27,7 @@ pub(super) async fn write_or_retry(app: &Arc<App>) -> Result<CancellationToken, 
     let written = CancellationToken::new();
     match write(app).await {
         Ok(()) => {
-            greet(app).await?;
+            prepare_first_use(app).await?;
             written.cancel();
         }
         Err(StoreError::DiskFull(why)) => {
@@ -49,13 +49,13 @@ async fn retry(app: &App, written: &CancellationToken) {
         tokio::time::sleep(RETRY_PAUSE).await;
     }
     tracing::info!("the database takes writes again");
-    if let Err(Failed(why)) = greet(app).await {
+    if let Err(Failed(why)) = prepare_first_use(app).await {
         tracing::error!(error = why, "a first start's user or link is missing");
     }
     written.cancel();
 }
 
-/// Takes over the tasks that the last run left, and registers this node. May be repeated until the workers start.
+/// Registers this node, and releases the leases that the last run left if the database is not shared. May be repeated until the workers start.
 async fn write(app: &App) -> Result<(), StoreError> {
     app.store.reserve_disk().await?;
     app.heartbeat.start().await?;
@@ -73,8 +73,8 @@ async fn write(app: &App) -> Result<(), StoreError> {
     app.peers.report().await
 }
 
-/// Creates the demo key on the first start, and prints a link to the console as long as there is no admin.
-async fn greet(app: &App) -> Result<(), Failed> {
+/// Creates the user `demo` if there is no user and `demo` is configured; prints a link to the console as long as there is no admin.
+async fn prepare_first_use(app: &App) -> Result<(), Failed> {
     if app.config.demo && !app.store.has_users().await? {
         create_demo_user(app).await?;
     }

@@ -50,7 +50,7 @@ pub(super) async fn generate_and_save(
     }
     let mut saved = Vec::with_capacity(links.len());
     for (index, link) in links.iter().enumerate() {
-        let file = file(output, stem, link, index);
+        let file = output_path(output, stem, link, index);
         gateway.save(link, &file).await?;
         saved.push(file.display().to_string());
     }
@@ -60,12 +60,14 @@ pub(super) async fn generate_and_save(
     )
 }
 
-/// The path where file `index` is saved.
-fn file(output: Option<&Path>, stem: &str, link: &str, index: usize) -> PathBuf {
-    let extension = link
-        .rsplit('.')
-        .next()
-        .filter(|e| e.len() <= 4)
+/// The path where the result `index` is saved; the extension is that of `link` unless there is an `output`.
+fn output_path(output: Option<&Path>, stem: &str, link: &str, index: usize) -> PathBuf {
+    let path = link.split(['?', '#']).next().unwrap_or_default();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name
+        .rsplit_once('.')
+        .map(|(_, extension)| extension)
+        .filter(|extension| (1..=4).contains(&extension.len()))
         .unwrap_or("bin");
     let file = output.map_or_else(
         || PathBuf::from(format!("{stem}.{extension}")),
@@ -148,4 +150,25 @@ fn reason(record: &Value) -> &str {
         .pointer("/error/message")
         .or_else(|| record.get("error"));
     message.and_then(Value::as_str).unwrap_or("no reason given")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_extension_is_that_of_the_path_of_the_link() {
+        for (link, expected) in [
+            ("http://a.b/files/x.png", "out.png"),
+            ("https://a.b/x.webp?sig=1.2&e=.mp3", "out.webp"),
+            ("https://a.b/x.mp4#t=0.5", "out.mp4"),
+            ("https://a.b/x", "out.bin"),
+            ("https://a.b/x.", "out.bin"),
+            ("https://a.b/v1.2/content", "out.bin"),
+        ] {
+            assert_eq!(output_path(None, "out", link, 0), Path::new(expected));
+        }
+        let second = output_path(Some(Path::new("a/b.png")), "out", "x.jpg", 1);
+        assert_eq!(second, Path::new("a/b-2.png"));
+    }
 }

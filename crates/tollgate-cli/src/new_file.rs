@@ -1,4 +1,4 @@
-//! Writes new files for commands: a file that exists is never overwritten.
+//! Files that commands write: [`write_new`] never overwrites one, [`check_folder`] checks a path before anything costs money.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
@@ -16,7 +16,7 @@ pub(super) fn write_new(file: &Path, text: &str) -> Result<(), Failed> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(0o600);
     match options.open(file) {
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(exists(file)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(file)),
         opened => Ok(opened
             .and_then(|mut file| file.write_all(text.as_bytes()))
             .map_err(cannot)?),
@@ -40,8 +40,8 @@ pub(super) fn check_folder(file: Option<&Path>) -> Result<(), Failed> {
     }
 }
 
-/// The error if the file already exists.
-pub(super) fn exists(file: &Path) -> Failed {
+/// The error that the file already exists.
+pub(super) fn already_exists(file: &Path) -> Failed {
     Failed::from(format!(
         "{} exists and is not overwritten: name another file with --out",
         file.display()

@@ -51,7 +51,7 @@ impl Serve {
         data_dir::create(&config.data_dir)?;
         let _lock = data_dir::lock_with_retry(&config.data_dir).await?;
         let _log = logging::start(&config.log);
-        // 2. Bind the addresses first: a busy port is reported before anything is changed.
+        // 2. Bind the addresses before the database is opened: a busy port is reported before anything is migrated or written.
         let listeners = Listeners::bind(&config).await?;
         let admin_address = listeners.admin.as_ref().map(Listener::address);
         // 3. Database, files, everything that depends on them.
@@ -90,7 +90,7 @@ impl Serve {
         let certificates = listeners.certificates.clone();
         let clock_sync = Arc::new(clock_sync);
         let background = background::start_loops(&app, clock_sync, certificates, &telemetry);
-        until_stopped(&app, listeners, signals, written, background, reload).await?;
+        serve_until_stopped(&app, listeners, signals, written, background, reload).await?;
         telemetry.flush().await;
         Ok(())
     }
@@ -126,7 +126,9 @@ fn log_setup(app: &App) {
     }
 }
 
-async fn until_stopped(
+/// Serves until SIGTERM or SIGINT, then drains and returns what this node holds. Workers and webhooks start when `written` is cancelled, which means
+/// that the writes of the start are done. SIGHUP applies the configuration that `reload` reads.
+async fn serve_until_stopped(
     app: &Arc<App>,
     listeners: Listeners,
     mut signals: Signals,
@@ -143,7 +145,7 @@ async fn until_stopped(
         tokio::select! {
             _ = signals.terminate.recv() => break,
             _ = signals.interrupt.recv() => break,
-            _ = signals.hangup.recv() => reloaded(app, reload()).await,
+            _ = signals.hangup.recv() => apply_reload(app, reload()).await,
         }
     }
     tracing::info!("draining: no new connections, finishing what is in flight");
@@ -182,7 +184,7 @@ async fn leave(app: &App, mut background: JoinSet<()>) -> Result<(), StoreError>
 }
 
 /// Handles SIGHUP: applies the file's channels and prices; an invalid file changes nothing.
-async fn reloaded(app: &App, config: Result<Config, Failed>) {
+async fn apply_reload(app: &App, config: Result<Config, Failed>) {
     let applied = match config {
         Ok(config) => app
             .config_sync

@@ -43,7 +43,7 @@ impl Token {
                 mut scopes,
                 expires,
             } => {
-                super::user::check_name(&name)?;
+                super::user::check_actor_name(&name)?;
                 if let Some(unknown) = scopes.iter().find(|s| Scope::from_name(s).is_none()) {
                     let known = scope_names().join(", ");
                     return Err(Failed::from(format!(

@@ -2,6 +2,7 @@
 
 use clap::Subcommand;
 use serde_json::{Value, json};
+use tollgate_admin::admin::fields;
 use tollgate_core::{Amount, Clock as _, SystemClock};
 use tollgate_store::{self as store, RateLimits};
 
@@ -101,6 +102,13 @@ impl User {
     }
 }
 
+/// Checks the name of an admin or a token.
+pub(super) fn check_actor_name(name: &str) -> Result<(), Failed> {
+    check_name(name)?;
+    fields::check_actor_name(name).map_err(|e| Failed::from(format!("the name {e}")))
+}
+
+/// Checks the name of an object.
 pub(super) fn check_name(name: &str) -> Result<(), Failed> {
     let fine = (1..=128).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if fine && !name.trim().is_empty() {

@@ -12,7 +12,7 @@ use tollgate_server::http::tls::{ServerTls, certificate_expires_at, client_ca_ex
 use super::finding::Finding;
 
 const CHECK: &str = "certificates";
-/// Shortest remaining validity of a certificate that is not reported: services that renew certificates do so a month before the end.
+/// Shortest remaining validity of a certificate without a warning: services that renew certificates do so a month before the end.
 const MIN_VALIDITY: Millis = 14 * DAY;
 
 /// Checks the gateway's listener, and the listener for operators if there is one.

@@ -212,7 +212,7 @@ pub(super) async fn check_storage(config: &Config) -> Finding {
     let shown = folder.display();
     let action = "check `storage.url`, the folder's owner, and the space on its disk";
     if !folder.exists() {
-        return match config.storage_is_default() {
+        return match config.default_storage_dir() {
             Some(_) => Finding::ok(
                 "storage",
                 format!("{shown} is not there yet: `tollgate serve` creates it"),

@@ -18,7 +18,7 @@ const HINT: usize = 11;
 /// The hint of a key if only its hash is known.
 const UNKNOWN_HINT: &str = "imported";
 
-/// One line: a key, and the user who pays for it.
+/// One line: a key, and the user to whom its requests are charged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {

@@ -14,7 +14,7 @@ use tollgate_server::routing::{OpenChannel, Routing};
 use tollgate_upstream::egress::{Client, ClientOptions};
 
 use super::common::{Common, Failed};
-use super::new_file::{exists, write_new};
+use super::new_file::{already_exists, write_new};
 use environment::{FoundProvider, find_providers, missing_keys};
 use template::{Settings, write_configuration};
 
@@ -36,7 +36,7 @@ pub(super) struct Init {
 impl Init {
     pub(super) async fn run(self, common: &Common) -> Result<(), Failed> {
         if self.out.exists() {
-            return Err(exists(&self.out));
+            return Err(already_exists(&self.out));
         }
         let mut found = find_providers(|name| std::env::var(name).ok());
         let mut settings = Settings {
@@ -97,7 +97,7 @@ fn report_keys(found: &[FoundProvider], out: &mut impl Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Asks a person for settings, line by line. An empty line, or the end of the input, accepts the proposed value.
+/// Prompts for settings, line by line. An empty line, or the end of the input, accepts the proposed value.
 struct Questions<R, W> {
     input: R,
     output: W,

@@ -1,4 +1,4 @@
-//! Aliases: other names of a model, with the model's price, channels and books.
+//! Aliases: other names of a model, with the model's price, channels and ledger.
 
 use std::fmt::Write as _;
 

@@ -47,7 +47,7 @@ async fn backups_under_load_restore_a_ledger_that_passes_the_audit(backend: Back
     let spenders = join_all((0..6).map(|_| spend()));
     tokio::join!(spenders, back_up);
 
-    // Each backup is a separate database whose books close, with a smaller spent amount than the next one.
+    // Each backup is a separate database whose audit passes, with a smaller spent amount than the next one.
     let mut used = Vec::new();
     for n in 0..4 {
         let data = gateway.dir().join(&format!("restored-{n}"));

@@ -1,4 +1,4 @@
-//! Expired data is deleted: files, task records, idempotency keys. The books are kept.
+//! Expired data is deleted: files, task records, idempotency keys. The ledger is kept.
 
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ async fn tasks_and_files_expire_after_their_ttl(backend: Backend) {
     let is_deleted = async || client.get(&path).await.status == 404;
     until_true("the record to be deleted", is_deleted).await;
     assert!(client.tasks().await.is_empty());
-    gateway.check_books().await;
+    gateway.check_ledger().await;
     let after_two = (10.0 - 2.0 * PRICE, 2.0 * PRICE);
     assert_eq!(client.balances().await, after_two);
 

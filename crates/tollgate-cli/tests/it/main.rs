@@ -1,5 +1,5 @@
 //! The gateway over real HTTP: each test starts the real binary with a separate data directory, on SQLite and, if `TOLLGATE_TEST_POSTGRES_URL` names
-//! a server, on PostgreSQL. At the end of every test the books must close.
+//! a server, on PostgreSQL. At the end of every test the audit must pass.
 
 mod adjustments;
 mod admin;

@@ -344,6 +344,18 @@ async fn a_session_is_fresh_again_after_reauthentication(backend: Backend) {
     let left = fresh_until(&mut ann).await;
     assert!((1..=290).contains(&left), "{left}");
     assert_eq!(ann.cookies, cookies, "it is the same session");
+
+    // The admin gets the role that the account has now; without a role the sessions end.
+    let mut recent = account("1", "ann", json!(["finance"]));
+    recent["auth_time"] = json!(now() - 10);
+    provider.set_account(recent.clone());
+    assert_eq!(ann.sign_in(&provider, again).await, "/console/signed-in");
+    let me = ann.get("/admin/v1/me").await.expect(200).json();
+    assert_eq!(me["role"], "finance");
+    recent["groups"] = json!(["staff"]);
+    provider.set_account(recent);
+    assert_eq!(ann.sign_in(&provider, again).await, failed("no_role"));
+    ann.get("/admin/v1/me").await.expect(401);
     gateway.close().await;
 }
 

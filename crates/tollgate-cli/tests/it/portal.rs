@@ -9,10 +9,15 @@ on_both!(
     a_session_starts_with_a_key_and_ends_with_its_revocation,
     new_keys_do_not_exceed_the_limits_of_their_parent,
     the_quota_of_a_key_is_subtracted_from_its_parents,
+    a_key_with_a_hard_budget_neither_creates_keys_nor_changes_others,
     keys_with_limits_change_only_themselves_and_their_children,
     records_of_another_user_are_not_visible,
 );
-on_sqlite!(failed_sign_ins_are_throttled, the_portal_page_is_served);
+on_sqlite!(
+    a_rotation_ends_the_other_sessions_of_its_key,
+    failed_sign_ins_are_throttled,
+    the_portal_page_is_served,
+);
 
 const OWNER: &str = "the-owner-of-this-gateway";
 const PRICES: &str = r#"
@@ -302,6 +307,27 @@ async fn a_session_starts_with_a_key_and_ends_with_its_revocation(backend: Backe
     gateway.close().await;
 }
 
+async fn a_rotation_ends_the_other_sessions_of_its_key(backend: Backend) {
+    let (gateway, _, client) = gateway(backend).await;
+    let body = json!({ "api_key": client.secret.clone().unwrap() });
+    let begin = async || {
+        let signed_in = browse(&gateway, "POST", "/session", "", &body).await;
+        let signed_in = signed_in.expect(201);
+        let cookie = signed_in.header("set-cookie").split(';').next();
+        cookie.unwrap().to_owned()
+    };
+    let (own, stolen) = (begin().await, begin().await);
+    let rotate = format!("/keys/{}/rotate", client.key_id);
+    let overlap = json!({ "overlap_s": 0 });
+    let rotated = browse(&gateway, "POST", &rotate, &own, &overlap).await;
+    rotated.expect(200);
+    for (cookie, status) in [(&own, 200), (&stolen, 401)] {
+        let reply = browse(&gateway, "GET", "", cookie, &Value::Null).await;
+        assert_eq!(reply.status, status);
+    }
+    gateway.close().await;
+}
+
 async fn new_keys_do_not_exceed_the_limits_of_their_parent(backend: Backend) {
     let (gateway, _, client) = gateway(backend).await;
     let limits = json!({ "name": "limited", "rpm": 50, "max_concurrency": 4, "models": ["gpt-5"], "expires_at": "2100-01-01T00:00:00Z" });
@@ -366,7 +392,7 @@ async fn the_quota_of_a_key_is_subtracted_from_its_parents(backend: Backend) {
 }
 
 async fn keys_with_limits_change_only_themselves_and_their_children(backend: Backend) {
-    let (gateway, _, client) = gateway(backend).await;
+    let (gateway, owner, client) = gateway(backend).await;
     let limited = create_key(&gateway, &client, &json!({ "models": ["gpt-5"] })).await;
     let child = create_key(&gateway, &limited, &json!({})).await;
     let change = async |who: &Client, which: &Client, what: &str| {
@@ -385,10 +411,54 @@ async fn keys_with_limits_change_only_themselves_and_their_children(backend: Bac
     }
     let rotated = change(&limited, &child, "rotate").await.expect(200).json();
     assert_ne!(rotated["secret"], json!(child.secret));
+    // The parent does not gain what an operator gives to its child.
+    let version = format!("\"{}\"", rotated["version"]);
+    let headers = [
+        ("content-type", "application/json"),
+        ("if-match", version.as_str()),
+    ];
+    let path = format!("/admin/v1/keys/{}", child.key_id);
+    let raised = owner.send_with("PATCH", &path, &headers, "{\"models\":null}");
+    raised.await.expect(200);
+    change(&limited, &child, "rotate").await.expect(403);
+    change(&limited, &child, "revoke").await.expect(200);
     change(&limited, &limited, "rotate").await.expect(200);
     change(&client, &limited, "revoke").await.expect(200);
     let unknown = send(&client, "POST", "/keys/key_0/revoke", &json!({})).await;
     assert_eq!(unknown.status, 404);
+    gateway.close().await;
+}
+
+async fn a_key_with_a_hard_budget_neither_creates_keys_nor_changes_others(backend: Backend) {
+    let (gateway, owner, client) = gateway(backend).await;
+    let budgeted = create_key(&gateway, &client, &json!({})).await;
+    let other = create_key(&gateway, &client, &json!({})).await;
+    let rotate = format!("/keys/{}/rotate", other.key_id);
+    let headers = [("content-type", "application/json")];
+    let mut budget =
+        json!({ "key_id": budgeted.key_id, "amount": "1", "period": "day", "mode": "soft" });
+    let create = async |budget: &Value| {
+        let body = budget.to_string();
+        let created = owner.send_with("POST", "/admin/v1/budgets", &headers, body);
+        created.await.expect(201);
+    };
+    create(&budget).await;
+    for path in ["/keys", rotate.as_str()] {
+        let reply = send(&budgeted, "POST", path, &json!({})).await;
+        assert!(
+            matches!(reply.status, 200 | 201),
+            "a soft budget: {}",
+            reply.text()
+        );
+    }
+    budget["mode"] = json!("hard");
+    create(&budget).await;
+    for path in ["/keys", rotate.as_str()] {
+        let reply = send(&budgeted, "POST", path, &json!({})).await.expect(403);
+        assert_eq!(reply.json()["error"]["type"], "permission_error", "{path}");
+    }
+    let own = format!("/keys/{}/rotate", budgeted.key_id);
+    send(&budgeted, "POST", &own, &json!({})).await.expect(200);
     gateway.close().await;
 }
 

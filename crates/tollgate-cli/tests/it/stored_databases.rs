@@ -79,7 +79,7 @@ async fn schema_version(gateway: &TestGateway) -> (i64, i64) {
     (state.schema_version.unwrap(), state.known_version)
 }
 
-/// Opens a database of an older schema: the books are unchanged and close, its tasks continue, and new charges work.
+/// Opens a database of an older schema: the ledger is unchanged and the audit passes, its tasks continue, and new charges work.
 async fn open(backend: Backend, schema: usize, rows: &str) {
     let setup = Setup::new(backend).config(CONFIG).admin_key(OWNER);
     let setup = setup.without_tables();

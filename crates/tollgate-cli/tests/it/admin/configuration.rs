@@ -30,10 +30,20 @@ key = "0123456789abcdef0123456789abcdef"
 name = "filed"
 kind = "sandbox"
 "#;
+const BILLED_CHANNEL: &str = r#"
+[[channel]]
+name = "billed"
+kind = "openai"
+api_keys = ["env:PROVIDER_KEY"]
+admin_key = "env:PROVIDER_KEY"
+models = ["gpt-4o"]
+"#;
 const KEY: &str = "sk-a-key-of-the-provider-wxyz";
 
 async fn channel_requests_match_the_table(backend: Backend) {
-    let setup = Setup::new(backend).admin_key(OWNER).config(FILE);
+    let file = format!("traces.headers = \"env:COLLECTOR_HEADERS\"\n{FILE}");
+    let setup = Setup::new(backend).admin_key(OWNER).config(&file);
+    let setup = setup.env("COLLECTOR_HEADERS", "authorization=secret");
     let gateway = setup.env("PROVIDER_KEY", KEY).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
     run_table(&gateway, &owner, "admin_channels", Vec::new()).await;
@@ -149,7 +159,9 @@ async fn a_change_applies_on_every_node_within_a_second(backend: Backend) {
 
 /// The export is a configuration file with which a gateway has the same channels and prices.
 async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
-    let file = format!("limits.rpm = 77\nfairness.weights = {{ \"ann b\" = 4 }}\n{PRICES}{FILE}");
+    let file = format!(
+        "limits.rpm = 77\nfairness.weights = {{ \"ann b\" = 4 }}\n{PRICES}{FILE}{BILLED_CHANNEL}"
+    );
     let setup = Setup::new(backend).admin_key(OWNER).config(&file);
     let mut gateway = setup.env("PROVIDER_KEY", KEY).start().await;
     let owner = gateway.client(Some(OWNER.to_owned()), String::new());
@@ -169,6 +181,7 @@ async fn the_configuration_is_shown_checked_and_exported(backend: Backend) {
     let exported = owner.get("/admin/v1/config/export").await.expect(200);
     assert_eq!(exported.header("content-type"), "application/toml");
     let text = exported.text();
+    assert!(text.contains("admin_key = \"env:PROVIDER_KEY\""), "{text}");
     for secret in ["sk-secret-of", KEY, OWNER, "0123456789abcdef0123"] {
         assert!(!text.contains(secret), "{text}");
     }
@@ -380,6 +393,16 @@ async fn stored_provider_keys_need_the_encryption_secret(backend: Backend) {
             .contains(message),
         "{test}"
     );
+    // The pause of a channel that this node cannot open ends too.
+    let pause = json!({ "for_s": 600 });
+    let reply = send(&owner, "POST", "/channels/made/pause", &[], &pause).await;
+    reply.expect(200);
+    let paused = async || owner.get_json("/admin/v1/channels").await["data"][0]["paused"].clone();
+    assert_eq!(paused().await, true);
+    gateway
+        .execute("UPDATE configuration SET body = '{\"until\":1}' WHERE kind = 'pause'")
+        .await;
+    assert_eq!(paused().await, false);
     // The gateway does not fall back to the sandbox.
     let client = gateway.unlimited_client().await;
     client

@@ -1,4 +1,4 @@
-//! Refunds of tasks and chats: never more than was settled, once per idempotency key, and in the books.
+//! Refunds of tasks and chats: never more than was settled, once per idempotency key, and in the ledger.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

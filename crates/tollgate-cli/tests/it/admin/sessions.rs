@@ -78,6 +78,8 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
     check_error(&ann.sign_in(&short).await, 400, "invalid");
     let nameless = json!({ "code": code(link), "password": "a long password" });
     check_error(&ann.sign_in(&nameless).await, 400, "invalid");
+    let reserved = json!({ "code": code(link), "name": "owner", "password": "a long password" });
+    check_error(&ann.sign_in(&reserved).await, 400, "invalid");
     let forwarded = [
         CONSOLE,
         ("origin", &ann.origin),
@@ -148,6 +150,34 @@ async fn admins_sign_in_with_links_and_passwords(backend: Backend) {
         .execute("UPDATE admin_sessions SET fresh_until = 0")
         .await;
     check_error(&post(&ann, "b").await, 403, "fresh_auth_required");
+    // So do requests that grant a scope for money or secrets. Disabling an owner does not.
+    let boss = json!({ "name": "boss", "role": "owner" });
+    for (path, body) in [
+        (
+            "/tokens",
+            json!({ "name": "x", "scopes": ["users:read", "money:write"] }),
+        ),
+        (
+            "/tokens",
+            json!({ "name": "x", "scopes": ["secrets:write"] }),
+        ),
+        ("/admins", boss.clone()),
+        ("/admins", json!({ "name": "x", "role": "finance" })),
+    ] {
+        let reply = ann.send("POST", path, &body).await;
+        check_error(&reply, 403, "fresh_auth_required");
+    }
+    let plain = json!({ "name": "x", "scopes": ["users:read"] });
+    ann.send("POST", "/tokens", &plain).await.expect(201);
+    let boss = send(&owner, "POST", "/admins", &[], &boss).await;
+    let path_of_boss = format!(
+        "/admins/{}",
+        boss.expect(201).json()["id"].as_str().unwrap()
+    );
+    let headers = [cookie, CONSOLE, own, ("if-match", "\"1\"")];
+    let disable = json!({ "disabled": true });
+    let disabled = send(&ann.client, "PATCH", &path_of_boss, &headers, &disable).await;
+    disabled.expect(200);
     let invalid_login = json!({ "password": "another password" });
     check_error(
         &ann.send("POST", "/session/fresh", &invalid_login).await,
@@ -279,6 +309,13 @@ async fn commands_create_admins_and_tokens_and_record_audit_events(backend: Back
         .cli(&["admin", "create", "ann", "--role", "viewer"])
         .await
         .check_failure("there is an admin \"ann\" already");
+    for command in [
+        ["admin", "create", "owner", "--role", "viewer"],
+        ["token", "create", "cli", "--scopes", "users:read"],
+    ] {
+        let failed = gateway.cli(&command).await;
+        failed.check_failure("the name must not be cli, oidc, owner or begin with user:");
+    }
     gateway.cli_json(&["admin", "disable", "ann"]).await;
     check_error(
         &page.send("GET", "/me", &Value::Null).await,

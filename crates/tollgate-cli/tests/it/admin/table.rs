@@ -1,7 +1,7 @@
 //! The rows of `tests/cases/admin.jsonl`: the response to each request, for each kind of caller.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{ADMIN, OWNER, gateway};
 use crate::harness::*;
@@ -187,6 +187,8 @@ async fn the_openapi_document_describes_every_endpoint(backend: Backend) {
     let (gateway, owner) = gateway(backend).await;
     let document = owner.get_json("/admin/openapi.json").await;
     assert_eq!(document["openapi"], "3.1.0");
+    let health = &document["paths"]["/admin/v1/channels/{name}/health"]["get"];
+    assert_has(&health["parameters"], json!([{ "name": "name" }]));
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let path = path

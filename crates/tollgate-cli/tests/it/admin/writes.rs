@@ -1,4 +1,4 @@
-//! After any writes in any order, the books close, the trail is complete, and no change is lost.
+//! After any writes in any order, the audit passes, the trail is complete, and no change is lost.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -161,7 +161,7 @@ async fn any_sequence_of_writes_keeps_ledger_and_audit_events_consistent(backend
         "{found}"
     );
     assert!(rows > 50, "{rows} writes are too few to show anything");
-    // Each user's books add up to its balance.
+    // Each user's ledger adds up to its balance.
     for id in &users {
         let user = send(&owner, "GET", &format!("/users/{id}"), &[], &Value::Null)
             .await

@@ -267,14 +267,14 @@ async fn an_impossible_token_count_is_clamped(backend: Backend) {
             assert_eq!(clamped, if stream { 2.0 } else { 1.0 }, "{name}");
         }
     }
-    let books = all.gateway.cli_json(&["audit", "--books"]).await;
-    let clamped: i64 = books
+    let sums = all.gateway.cli_json(&["audit", "--books"]).await;
+    let clamped: i64 = sums
         .as_array()
         .unwrap()
         .iter()
         .map(|row| row["clamped"].as_i64().unwrap())
         .sum();
-    assert_eq!(clamped, count as i64, "{books}");
+    assert_eq!(clamped, count as i64, "{sums}");
     all.gateway.close().await;
 }
 

@@ -206,7 +206,11 @@ impl Exchange {
             .any(|e| !self.format.text_of(e).is_empty());
         match (self.format.is_end(last), self.format.error_event(last)) {
             (true, None) => (Outcome::Success, has_text),
-            (false, Some(_)) => (Outcome::Cut, has_text),
+            (false, Some(message)) => {
+                let denies_charge = message.contains("nothing was charged");
+                assert!(!(has_text && denies_charge), "{}: {message}", self.id);
+                (Outcome::Cut, has_text)
+            }
             _ => panic!("neither a successful end nor an error"),
         }
     }

@@ -115,13 +115,13 @@ pub(crate) async fn check(client: &Client, table: &str, values: &[(&str, &str)])
     assert!((charged - cost).abs() < 1e-9, "{charged}, not {cost}");
 }
 
-/// Adds the members of an object to an object; replaces anything else.
+/// Adds the members of an object to an object, and replaces those that it has, except `body`, which is merged. Replaces anything else.
 fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (name, value) in from {
                 match into.get_mut(name) {
-                    Some(there) if name == "body" => merge(there, value),
+                    Some(known) if name == "body" => merge(known, value),
                     _ => drop(into.insert(name.clone(), value.clone())),
                 }
             }
@@ -131,7 +131,7 @@ fn merge(into: &mut Value, from: &Value) {
 }
 
 impl Case {
-    /// Returns the id of the task whose end is to be checked.
+    /// Sends the request and checks the response. Returns the id of the task whose end is to be checked; `None` if there is none.
     async fn send(&self, client: &Client) -> Option<String> {
         let reply = match self.request.split_once(' ') {
             None => client.post_image(&self.body).await,

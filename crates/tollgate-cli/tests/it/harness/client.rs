@@ -18,7 +18,7 @@ use super::{TIMEOUT, until, until_true};
 const GENERATIONS: &str = "/v1/images/generations";
 const EDITS: &str = "/v1/images/edits";
 /// How long an idle connection may be reused; gateways keep it three times as long.
-const REUSED: Duration = Duration::from_secs(5);
+const MAX_IDLE: Duration = Duration::from_secs(5);
 
 /// Connections to gateways.
 pub(super) type Http = legacy::Client<HttpConnector, Full<Bytes>>;
@@ -27,7 +27,7 @@ pub(super) fn http() -> Http {
     // A gateway may close a connection that was idle for long just when the client reuses it.
     legacy::Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(REUSED)
+        .pool_idle_timeout(MAX_IDLE)
         .build_http()
 }
 
@@ -359,14 +359,18 @@ impl Client {
         (number("remain_balance"), number("used_balance"))
     }
 
-    /// Checks that the remaining and the spent amount of the user are about these.
+    /// Checks that the remaining and the spent amount of the user are these, except for rounding of floats.
     #[track_caller]
     pub(crate) fn check_balances(&self, left: f64, used: f64) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         async move {
             let found = self.balances().await;
-            let off = (found.0 - left).abs() + (found.1 - used).abs();
-            assert!(off < 1e-9, "{caller}: {found:?}, not {:?}", (left, used));
+            let difference = (found.0 - left).abs() + (found.1 - used).abs();
+            assert!(
+                difference < 1e-9,
+                "{caller}: {found:?}, not {:?}",
+                (left, used)
+            );
         }
     }
 }

@@ -14,7 +14,7 @@ use super::temp_dir::TempDir;
 /// The variable that names the server; its user may create databases.
 const VARIABLE: &str = "TOLLGATE_TEST_POSTGRES_URL";
 
-/// Whether a server to test on is configured. In CI one must be.
+/// Whether a server to test on is configured; panics in CI if none is.
 pub(super) fn is_available() -> bool {
     if std::env::var_os(VARIABLE).is_some() {
         return true;

@@ -134,7 +134,7 @@ impl FakeOidc {
         self.shared.lock().unwrap().fault = fault;
     }
 
-    /// Signs with a new key from then on.
+    /// Signs with a new key from then on; the previous keys stay published.
     pub(crate) fn rotate_key(&self) {
         let mut shared = self.shared.lock().unwrap();
         let id = format!("key-{}", shared.keys.len() + 1);

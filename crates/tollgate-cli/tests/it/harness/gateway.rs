@@ -209,8 +209,8 @@ impl TestGateway {
     /// The end of the log without successful requests, for the messages of test failures.
     pub(crate) fn log_tail(&self) -> String {
         let log = self.log();
-        let is_news = |line: &&str| !line.contains("\"status\":200");
-        let lines: Vec<&str> = log.lines().filter(is_news).collect();
+        let is_not_success = |line: &&str| !line.contains("\"status\":200");
+        let lines: Vec<&str> = log.lines().filter(is_not_success).collect();
         lines[lines.len().saturating_sub(12)..].join("\n")
     }
 
@@ -279,7 +279,7 @@ impl TestGateway {
         self.client(None, String::new())
     }
 
-    /// A client with a key that may be unknown to the gateway.
+    /// A client with a key that may be unknown to the gateway; without a key if `secret` is `None`.
     pub(crate) fn client(&self, secret: Option<String>, key_id: String) -> Client {
         let (address, http) = (self.address.clone(), self.http.clone());
         Client::new(address, http, self.secrets.clone(), secret, key_id)
@@ -319,7 +319,7 @@ impl TestGateway {
         RawConnection::connect(&self.address()).await
     }
 
-    /// The value of a metric in `/metrics`, by its name and labels as they are written there.
+    /// The value of a metric in `/metrics`, by its name and labels as they are written there; 0 if it is missing.
     pub(crate) async fn metric(&self, name: &str) -> f64 {
         let text = self.metrics_page("text/plain").await.text();
         let value = |line: &str| Some(line.strip_prefix(name)?.strip_prefix(' ')?.to_owned());
@@ -344,20 +344,20 @@ impl TestGateway {
         .await;
     }
 
-    /// Waits for every task's end, stops the server and checks that nothing is held, that the books have no violation, that the log contains no key,
-    /// and that each of its lines is JSON.
+    /// Waits for every task's end, stops the server and checks that nothing is held, that the audit finds nothing, that the log contains no secret,
+    /// and that each of its lines is JSON: except for lines that the program prints for people, and after a kill.
     pub(crate) async fn close(mut self) {
         if self.server.is_some() {
             self.idle().await;
             self.terminate().await;
         }
-        self.check_books().await;
+        self.check_ledger().await;
         self.check_log();
         self.closed = true;
     }
 
     /// Checks that `tollgate audit` finds nothing, and that nothing is held.
-    pub(crate) async fn check_books(&self) {
+    pub(crate) async fn check_ledger(&self) {
         let audit = self.cli(&["audit"]).await;
         assert_eq!(audit.code, 0, "{}{}", audit.stdout, audit.stderr);
         // Except for what other nodes have reserved in grants.

@@ -51,7 +51,7 @@ pub(crate) fn public_files(gateway: &TestGateway) -> Vec<PathBuf> {
     files.map(|file| file.path()).collect()
 }
 
-/// Checks that every public file is a complete image; returns how many there are.
+/// Checks that every public file is a complete image; returns the number of files.
 pub(crate) fn count_public_files(gateway: &TestGateway) -> usize {
     let files = public_files(gateway);
     for file in &files {

@@ -107,8 +107,7 @@ impl Stream {
                 return Some(event);
             }
             let piece = self.piece().await?;
-            // Some servers end lines with `\r
-            // `; JSON never contains a raw `\r`.
+            // Some servers end lines with `\r\n`; JSON never contains a raw `\r`.
             self.buffer
                 .extend(piece.iter().filter(|byte| **byte != b'\r'));
         }

@@ -193,6 +193,17 @@ impl<'a> Fixture<'a> {
         .await;
     }
 
+    /// Waits for the log line of a task's end; returns it.
+    pub(super) async fn end_line(&self, id: &str) -> Value {
+        until("the line of a task's end", async || {
+            let log = self.gateway.log();
+            let lines = log.lines().map(serde_json::from_str::<Value>);
+            let mut lines = lines.filter_map(Result::ok);
+            lines.find(|line| line["message"] == "task ended" && line["task"] == id)
+        })
+        .await
+    }
+
     /// How often the first fake was polled for its first task.
     pub(super) fn polls(&self) -> usize {
         let polls = self.fakes[0].polls();
@@ -244,7 +255,7 @@ impl<'a> Fixture<'a> {
         assert_eq!(self.client.balances().await, expected);
     }
 
-    /// Checks that this amount was spent, that our keys are not in the log, and that the books close.
+    /// Checks that this amount was spent, that our keys are not in the log, and that the audit passes.
     pub(super) async fn close(self, spent: f64) {
         self.check_spent(spent).await;
         let log = self.gateway.log();

@@ -3,6 +3,7 @@
 mod fixture;
 
 use futures_util::future::join_all;
+use serde_json::json;
 use tollgate_fakes::{Scenario, Stage};
 
 use crate::harness::*;
@@ -22,6 +23,7 @@ on_sqlite!(
     failed_polls_are_retried,
     failed_result_downloads_are_retried_and_then_fail_the_task,
     a_lost_response_is_not_submitted_again,
+    a_search_that_fails_occupies_no_worker,
     every_other_queue_provider_passes_the_same_checks,
 );
 
@@ -212,6 +214,9 @@ async fn time_limits_cancel_the_job_upstream(backend: Backend) {
         for id in [slow, hanging] {
             let record = fixture.client.wait_for_end(&id).await;
             fixture.check_failed(&record, "timeout");
+            let channel = format!("{}-0", provider.provider);
+            let expected = json!({ "attempts": 1, "channel": channel });
+            assert_has(&fixture.end_line(&id).await, expected);
         }
         fixture.wait_for_cancellations(2).await;
         assert_eq!(fixture.submissions(0).len(), 2);
@@ -341,6 +346,27 @@ async fn a_lost_response_is_not_submitted_again(backend: Backend) {
         assert_eq!(fixture.submissions(0).len(), 1);
         assert!(fixture.submissions(1).is_empty(), "nor elsewhere");
         fixture.close(if finds { PRICE } else { 0.0 }).await;
+    })
+    .await;
+}
+
+async fn a_search_that_fails_occupies_no_worker(backend: Backend) {
+    for_each(async |provider| {
+        if !provider.finds_by_external_id {
+            return;
+        }
+        let mut fixture = Fixture::prepare(backend, provider, 1, LONG).await;
+        fixture.gateway.set_env("TOLLGATE_WORKERS__CALLS", "1");
+        fixture.gateway.start_server().await;
+        let prompt = "a pier [[fake:reset-after-accept@submit]][[fake:status=503@poll]]";
+        let lost = fixture.submit(prompt).await;
+        until_true("a search", async || fixture.polls() > 0).await;
+        fixture.complete("a bridge").await;
+        let searches = fixture.polls();
+        until_true("the next search", async || fixture.polls() > searches).await;
+        assert_eq!(fixture.submissions(0).len(), 2, "none is submitted twice");
+        fixture.client.cancel(&lost).await.expect(200);
+        fixture.close(PRICE).await;
     })
     .await;
 }
