@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tollgate_chat::hub::ModelCapabilities;
 use tollgate_chat::sse::Decoder;
-use tollgate_chat::{FORMATS, Format, RenderOptions, Target as For};
+use tollgate_chat::{FORMATS, Format, RenderOptions, Target as RequestTarget};
 
 use crate::{Target, corpus};
 
@@ -68,10 +68,11 @@ fn sse(input: &[u8], cuts: u64) {
     );
 }
 
-/// Asserts that a request which can be read can be written in every format, and that one which can be summarized can be forwarded.
+/// Asserts that a request which can be read is written as JSON in every format that supports it. Summarizing, forwarding and reading errors must not
+/// panic.
 fn request(format: &'static dyn Format, input: &[u8]) {
     let traits = ModelCapabilities::default();
-    let target = For {
+    let target = RequestTarget {
         model: "m",
         stream: false,
         capabilities: &traits,
@@ -94,6 +95,7 @@ fn request(format: &'static dyn Format, input: &[u8]) {
     let _ = format.read_error(500, input);
 }
 
+/// Asserts that a response which can be read is written as JSON in every format. Forwarding and reading errors must not panic.
 fn response(format: &'static dyn Format, input: &[u8]) {
     let _ = format.forward_response(&Bytes::copy_from_slice(input), "m");
     if let Ok(read) = format.read_response(input) {
@@ -109,7 +111,8 @@ fn response(format: &'static dyn Format, input: &[u8]) {
     let _ = format.read_error(400, input);
 }
 
-/// Asserts that a stream gives the same events when read complete and in pieces, and that every format can write those events.
+/// Asserts that a stream gives the same events when read complete and in pieces. Writing those events in every format, and forwarding the stream,
+/// must not panic.
 fn stream(format: &'static dyn Format, input: &[u8], cuts: u64) {
     let read = |pieces: &[&[u8]]| {
         let mut reader = format.stream_reader();

@@ -24,7 +24,7 @@ pub(crate) fn targets() -> Vec<Target> {
     ]
 }
 
-/// Asserts that an image which is accepted has a size, and that its header alone is accepted too.
+/// Asserts that a complete image which is accepted has a size, and that reading only its header gives the same metadata.
 fn image_header(input: &[u8]) {
     let length = input.len() as u64;
     let header = ImageMetadata::read(Cursor::new(input), length);
@@ -34,6 +34,7 @@ fn image_header(input: &[u8]) {
     }
 }
 
+/// Asserts that a rejected result has an error message.
 fn result_file(input: &[u8]) {
     let path = std::env::temp_dir().join(format!("tollgate-fuzz-{}", std::process::id()));
     if std::fs::write(&path, input).is_err() {

@@ -25,7 +25,8 @@ const BATCH: u64 = 64;
 
 /// Creates the valid inputs with which a target starts.
 type MakeCorpus = Box<dyn Fn() -> Result<Vec<Vec<u8>>, String>>;
-/// Runs the parser on an input; the number decides where streams are split. Panics if the result is wrong.
+/// Runs the parser on an input; from the random number the target derives where the input is split, or a file's length. Panics if the result violates
+/// what the target asserts.
 type TryInput = Box<dyn Fn(&[u8], u64)>;
 
 /// One fuzzed parser.
@@ -86,11 +87,11 @@ fn run_all(options: &Options) -> Result<(), String> {
     let only = options.only.as_deref().unwrap_or_default();
     let mut broken = 0;
     for target in targets().iter().filter(|target| target.name.contains(only)) {
-        let ended = child(&target.name, options.seconds, seed, false)?;
-        if !ended {
+        let succeeded = run_in_new_process(&target.name, options.seconds, seed, false)?;
+        if !succeeded {
             broken += 1;
             // Repeats the run with every input recorded, to find inputs that end the process.
-            child(&target.name, options.seconds, seed, true)?;
+            run_in_new_process(&target.name, options.seconds, seed, true)?;
             let folder = folder();
             println!(
                 "{}: BROKEN; the input is in {}",
@@ -105,7 +106,8 @@ fn run_all(options: &Options) -> Result<(), String> {
     }
 }
 
-fn child(target: &str, seconds: u64, seed: u64, record: bool) -> Result<bool, String> {
+/// Runs one target in a new process; returns whether it succeeded. With `record`, its stdout is discarded.
+fn run_in_new_process(target: &str, seconds: u64, seed: u64, record: bool) -> Result<bool, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     command.args(["--target", target]);

@@ -116,7 +116,7 @@ fn swap_values(bytes: &mut Vec<u8>, other: &[u8], rng: &mut StdRng) {
     }
 }
 
-/// The span of a random JSON value: from a random colon up to the end of the value after it.
+/// The span of a random JSON value: from after a random colon to the next comma or closing bracket outside the value. `None` if there is none.
 fn value(bytes: &[u8], rng: &mut StdRng) -> Option<std::ops::Range<usize>> {
     let from = index(rng, bytes.len().max(1));
     let start = from + bytes.get(from..)?.iter().position(|b| *b == b':')? + 1;
@@ -133,6 +133,7 @@ fn value(bytes: &[u8], rng: &mut StdRng) -> Option<std::ops::Range<usize>> {
     None
 }
 
+/// Inserts up to 200 opening brackets at `at`.
 fn deepen(bytes: &mut Vec<u8>, at: usize, rng: &mut StdRng) {
     let open: &[u8] = if index(rng, 2) == 0 {
         b"["

@@ -1,7 +1,6 @@
 //! Fuzz targets for input of clients (JSON bodies, forms, ranges, media requests) and of operators (the configuration).
 
 use std::convert::Infallible;
-use std::path::PathBuf;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -26,17 +25,17 @@ pub(crate) fn targets() -> Vec<Target> {
             .build();
         built.unwrap_or_else(|e| unreachable!("a runtime: {e}"))
     };
-    let (of_json, of_forms) = (runtime(), runtime());
+    let (json_runtime, form_runtime) = (runtime(), runtime());
     vec![
         Target {
             name: "json-body".to_owned(),
             corpus: Box::new(corpus::media_requests),
-            run: Box::new(move |input, cuts| json_body(&of_json, input, cuts)),
+            run: Box::new(move |input, cuts| json_body(&json_runtime, input, cuts)),
         },
         Target {
             name: "form".to_owned(),
             corpus: Box::new(|| Ok(forms())),
-            run: Box::new(move |input, cuts| form(&of_forms, input, cuts)),
+            run: Box::new(move |input, cuts| form(&form_runtime, input, cuts)),
         },
         Target {
             name: "media-request".to_owned(),
@@ -69,7 +68,7 @@ fn budget() -> BodyBudget {
     BodyBudget::new(256)
 }
 
-/// Asserts that the bounded reader reads every body that it accepts as the JSON parser does.
+/// Asserts that every body which the bounded reader accepts has the value that the JSON parser reads.
 fn json_body(runtime: &Runtime, input: &[u8], cuts: u64) {
     let budget = budget();
     let headers = HeaderMap::new();
@@ -159,14 +158,10 @@ fn configuration(input: &[u8]) {
         return;
     }
     let loaded = Config::load(Some(&path), &Overrides::default());
-    let _ = remove(path);
+    let _ = std::fs::remove_file(&path);
     if let Err(error) = loaded {
         assert!(!error.to_string().is_empty(), "an error without words");
     }
-}
-
-fn remove(path: PathBuf) -> std::io::Result<()> {
-    std::fs::remove_file(path)
 }
 
 fn forms() -> Vec<Vec<u8>> {

@@ -71,9 +71,12 @@ impl Tree {
         found.ok().map(|at| &self.files[at])
     }
 
-    /// The Rust files of the workspace's crates and tools.
+    /// The Rust files in `crates/`, `fuzz/` and `xtask/`.
     pub(crate) fn rust(&self) -> impl Iterator<Item = &File> {
-        let ours = |path: &str| path.starts_with("crates/") || path.starts_with("xtask/");
+        let ours = |path: &str| {
+            let mut folders = ["crates/", "fuzz/", "xtask/"].into_iter();
+            folders.any(|folder| path.starts_with(folder))
+        };
         let files = self.files.iter();
         files.filter(move |f| f.path.ends_with(".rs") && ours(&f.path))
     }

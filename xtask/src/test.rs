@@ -43,7 +43,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     };
     let mut cargo = Command::from(process::cargo());
     cargo.current_dir(repo::root()).args(["test", "--locked"]);
-    if !options.cargo.iter().any(|arg| is_package(arg)) {
+    if !options.cargo.iter().any(|arg| selects_package(arg)) {
         cargo.arg("--workspace");
     }
     cargo.args(options.cargo);
@@ -63,7 +63,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     }
 }
 
-fn is_package(arg: &str) -> bool {
+/// Whether an argument of cargo selects packages.
+fn selects_package(arg: &str) -> bool {
     arg.starts_with("-p") || arg.starts_with("--package")
 }
 

@@ -59,9 +59,9 @@ impl HonestObservations {
     pub(super) fn table_row(&self, name: &str) -> String {
         let [health, chat, large, image] = &self.kinds;
         let cells = [health, chat, large, image].map(|kind| format!("{:<15}", kind.table_cell()));
-        let done: usize = self.kinds.iter().map(|kind| kind.ms.len()).sum();
+        let succeeded: usize = self.kinds.iter().map(|kind| kind.ms.len()).sum();
         let mut row = format!(
-            "{name:<21} {} {done:>5} {:>6.0} {:>9}",
+            "{name:<21} {} {succeeded:>5} {:>6.0} {:>9}",
             cells.join(" "),
             100.0 * self.cpu_seconds / self.seconds,
             self.peak_mib

@@ -97,7 +97,7 @@ async fn fill_the_queue(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     Vec::new()
 }
 
-/// Tasks that hold every worker until their time limit.
+/// Tasks that occupy every worker until their time limit.
 async fn hanging_tasks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     victim
         .submit_many(64, &image_request("a mill [[sandbox:hang]]"))
@@ -105,7 +105,7 @@ async fn hanging_tasks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     Vec::new()
 }
 
-/// 40 tasks whose reference images arrive at one byte a second.
+/// 48 tasks whose reference images arrive at one byte a second.
 async fn slow_references(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     let Ok((port, server)) = trickle_server(Duration::from_secs(1)).await else {
         return Vec::new();
@@ -133,7 +133,8 @@ async fn hanging_webhooks(victim: Arc<Victim>) -> Vec<JoinHandle<()>> {
     vec![server, submissions]
 }
 
-/// A server whose response is the head of an image, followed by a byte every `pause`.
+/// A server whose response is the head of an image, followed by a byte every `pause`. If `pause` is a minute or more, it sends nothing before the
+/// first one.
 async fn trickle_server(pause: Duration) -> std::io::Result<(u16, JoinHandle<()>)> {
     const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\nContent-Length: 100000\r\n\r\n\x89PNG\r\n\x1a\n";
     let listener = TcpListener::bind("127.0.0.1:0").await?;

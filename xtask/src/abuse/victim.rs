@@ -13,12 +13,14 @@ pub(super) struct Victim {
     pub(super) address: String,
     /// The API key of the hostile client.
     pub(super) key: String,
+    /// The number of tasks with which the queue is filled.
     pub(super) tasks: usize,
     /// Becomes true when the attack is to end.
     pub(super) stop: watch::Receiver<bool>,
 }
 
 impl Victim {
+    /// The head of a POST with the key; `headers` are lines that each end with a line break.
     pub(super) fn request_head(&self, path: &str, headers: &str) -> String {
         let (address, key) = (&self.address, &self.key);
         format!(
@@ -30,6 +32,7 @@ impl Victim {
         *self.stop.borrow()
     }
 
+    /// Opens a connection. `None` if the gateway does not accept it.
     pub(super) async fn connect(&self) -> Option<TcpStream> {
         TcpStream::connect(&self.address).await.ok()
     }
@@ -41,7 +44,7 @@ impl Victim {
         sent.is_ok_and(|response| response.status.is_success())
     }
 
-    /// Submits `count` tasks, 16 at a time; returns after the last response.
+    /// Submits `count` tasks, rounded up to a multiple of 16, 16 at a time; returns after the last response.
     pub(super) async fn submit_many(self: &Arc<Self>, count: usize, body: &Value) {
         let mut workers = Vec::new();
         for _ in 0..16 {

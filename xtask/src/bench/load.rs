@@ -160,8 +160,8 @@ async fn send_requests_for(
         });
     }
     let mut sum = 0;
-    while let Some(done) = tasks.join_next().await {
-        sum += done.map_err(|e| format!("the load generator broke: {e}"))??;
+    while let Some(joined) = tasks.join_next().await {
+        sum += joined.map_err(|e| format!("the load generator broke: {e}"))??;
     }
     Ok(sum)
 }

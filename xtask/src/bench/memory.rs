@@ -52,8 +52,8 @@ async fn upload_all(subject: &Arc<BenchGateway>) -> Result<(), String> {
         let subject = Arc::clone(subject);
         uploads.spawn(async move { upload(&subject).await });
     }
-    while let Some(done) = uploads.join_next().await {
-        done.map_err(|e| format!("an upload broke: {e}"))??;
+    while let Some(joined) = uploads.join_next().await {
+        joined.map_err(|e| format!("an upload broke: {e}"))??;
     }
     Ok(())
 }
@@ -82,7 +82,7 @@ async fn upload(subject: &BenchGateway) -> Result<(), String> {
         rest -= now;
     }
     // Sends the last bytes and requires a response of 200.
-    connection.send(end.as_bytes()).await
+    connection.exchange(end.as_bytes()).await
 }
 
 fn small_image() -> Result<Vec<u8>, String> {

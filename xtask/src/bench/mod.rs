@@ -98,7 +98,7 @@ pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
     chat::serve_proxy(&options.upstream)
 }
 
-/// Measures and prints a table; fails when a figure is below its target.
+/// Measures and prints a table; fails if a figure misses its target.
 pub(crate) fn run(options: Options) -> Outcome {
     // Lists take milliseconds, so a debug build of this tool is fast enough to measure a given program.
     let may_be_debug = options.only == Some(Part::Lists) && options.binary.is_some();
@@ -147,7 +147,7 @@ pub(crate) fn run(options: Options) -> Outcome {
     table.print();
     match table.missed_count() {
         0 => Ok(()),
-        n => Err(format!("bench: {n} figures below their targets")),
+        n => Err(format!("bench: {n} figures miss their targets")),
     }
 }
 

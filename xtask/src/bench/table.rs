@@ -23,7 +23,7 @@ impl Table {
         self.print_last_line();
     }
 
-    /// Adds a figure that must reach `target`.
+    /// Adds a figure that must not be below `target`.
     pub(super) fn at_least(&mut self, what: &str, target: f64, measured: f64) {
         self.add_with_target(
             what,
@@ -74,7 +74,7 @@ impl Table {
         for line in &self.0 {
             let label = match line.meets_target {
                 Some(true) => "ok",
-                Some(false) => "below",
+                Some(false) => "missed",
                 None => "",
             };
             let row = format!(

@@ -19,7 +19,7 @@ const BUFFER: usize = 64 * 1024;
 pub(super) enum Traffic {
     /// The bytes are forwarded.
     Passes,
-    /// The bytes are lost, and both ends may wait without end. On a link over a cable, packets are dropped; otherwise the link stops forwarding.
+    /// No byte arrives, and both ends may wait without end. On a link over a cable, packets are dropped; otherwise the link holds the bytes back.
     Stalls,
     /// Existing connections are closed, and new ones too.
     IsCut,
@@ -71,6 +71,7 @@ impl Link {
         self.address.to_string()
     }
 
+    /// Changes how the link handles bytes, from now on.
     pub(super) fn set_traffic(&self, traffic: Traffic) -> Outcome {
         match (&self.cable, traffic) {
             (Some(cable), Traffic::Stalls) => return cable.disconnect(),
@@ -137,6 +138,7 @@ async fn copy_bytes(
     }
 }
 
+/// Waits until the link forwards bytes. `None` if the link was dropped before.
 async fn await_passing(state: &mut watch::Receiver<State>) -> Option<()> {
     let passes = state.wait_for(|state| state.traffic == Traffic::Passes);
     passes.await.ok().map(drop)

@@ -88,7 +88,7 @@ impl Cluster {
         }
         if isolation == Isolation::Namespaces && networks.is_empty() {
             println!(
-                "no network namespaces (they need root and `ip`): packets are lost in between, not by the network"
+                "no network namespaces (they need root and `ip`): stalled links hold bytes back instead of losing packets"
             );
         }
         let addresses = links.iter().map(|links| links.clients.address()).collect();

@@ -40,7 +40,7 @@ pub(crate) struct Service {
 }
 
 /// Creates four users: one with more than it can spend, one whose balance runs out, one with nearly no balance from the start, one without limit.
-/// Each has a free key and one with a quota.
+/// Each has a key without a quota; those with a balance also have one with a quota.
 pub(crate) fn create_accounts(node: &Gateway) -> Result<Vec<Account>, String> {
     let users = [
         ("rich", Some((100_000, 50))),

@@ -8,6 +8,7 @@ use crate::rng::Rng;
 
 /// The price of an input token of the model, in billionths; [`super::PRICES`] configures the same for the gateway.
 const INPUT_PRICE: i64 = 1_250;
+/// The price of an output token, in billionths.
 const OUTPUT_PRICE: i64 = 10_000;
 const MAX_COMPLETION_TOKENS: i64 = 90;
 /// An upper bound of the prompt tokens of a chat.

@@ -91,13 +91,17 @@ pub(super) fn check_record(
     None
 }
 
-/// An `expires_at` of a record that is not about one day after the task.
+/// An `expires_at` of a record that is not 80,000 to 300,000 seconds (about 1 to 3.5 days) after the creation of its task. `None` if there is none.
 fn find_invalid_expiry(record: &Value) -> Option<&Value> {
     let created_at = record["created_at"].as_i64()?;
-    let day = created_at + 80_000..created_at + 300_000;
+    let valid = created_at + 80_000..created_at + 300_000;
     let images = record["result"]["images"].as_array()?.iter();
     let mut expiries = images.map(|image| &image["expires_at"]);
-    expiries.find(|expiry| expiry.as_i64().is_none_or(|expiry| !day.contains(&expiry)))
+    expiries.find(|expiry| {
+        expiry
+            .as_i64()
+            .is_none_or(|expiry| !valid.contains(&expiry))
+    })
 }
 
 /// The problem of a downloaded image. `None` if the image is correct.

@@ -28,9 +28,9 @@ pub(super) fn kill_and_restart_until(
         if rng.one_in(5) && !is_full {
             run_audit(setup, observations, &mut rng);
         }
-        let done = fill_or_free_disk(setup, observations, &mut rng);
-        let done = done.and_then(|()| kill_and_restart(setup, observations, &mut rng));
-        if let Err(what) = done {
+        let result = fill_or_free_disk(setup, observations, &mut rng);
+        let result = result.and_then(|()| kill_and_restart(setup, observations, &mut rng));
+        if let Err(what) = result {
             observations.record_violation(what);
             break;
         }
@@ -83,6 +83,7 @@ fn kill_and_restart(
     Ok(())
 }
 
+/// Credits one of the limited accounts, and records the amount.
 fn add_credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
     let limited: Vec<_> = setup
         .service
@@ -95,10 +96,10 @@ fn add_credit(setup: &Setup, observations: &Observations, rng: &mut Rng) {
         .credited
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
-    let done = setup
+    let result = setup
         .node(0)
         .cli(&["user", "credit", account.user, CREDIT.0, "--note", "soak"]);
-    match (done, credited.as_mut()) {
+    match (result, credited.as_mut()) {
         (Ok(_), Some(credited)) => *credited += CREDIT.1,
         (Ok(_), None) => {}
         (Err(e), _) => {

@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
         for (at, line) in file.text.lines().enumerate() {
             let here = words.iter().filter(|word| line.contains(word.as_str()));
             found.extend(here.map(|word| {
-                let what = format!("`{}` has no place here", word.trim_end_matches('('));
+                let what = format!("`{}` is not allowed", word.trim_end_matches('('));
                 Violation::new(&file.path, at + 1, what)
             }));
         }

@@ -8,7 +8,7 @@ use crate::repo::File;
 /// The allowed dependencies of one crate.
 struct Rule {
     name: &'static str,
-    /// The crates of this workspace that it may depend on.
+    /// The crates of this workspace that it may depend on, also in its tests.
     may_use: &'static [&'static str],
     /// Whether the crate must stay free of I/O.
     pure: bool,
@@ -123,7 +123,7 @@ const IMPURE: &[&str] = &[
 
 /// The framework of the HTTP server, and the crates that may use it: the last one in its tests only.
 const HTTP_FRAMEWORK: &[&str] = &["axum"];
-const OF_HTTP_SERVER: &[&str] = &["tollgate-server", "tollgate-admin", "tollgate-cli"];
+const HTTP_SERVER_CRATES: &[&str] = &["tollgate-server", "tollgate-admin", "tollgate-cli"];
 
 const fn rule(name: &'static str, may_use: &'static [&'static str], pure: bool) -> Rule {
     Rule {
@@ -175,7 +175,7 @@ fn objection(rule: &Rule, used: &str) -> Option<String> {
         Some(format!(
             "`{name}` does no I/O: it must not depend on `{used}`"
         ))
-    } else if !OF_HTTP_SERVER.contains(&name) && HTTP_FRAMEWORK.iter().any(is) {
+    } else if !HTTP_SERVER_CRATES.contains(&name) && HTTP_FRAMEWORK.iter().any(is) {
         Some(format!(
             "only tollgate-server and tollgate-admin may depend on `{used}`"
         ))

@@ -18,11 +18,15 @@ mod tests {
             ("crates/a/src/lib.rs", "//! Says it.\n"),
             ("crates/a/src/b.rs", "// Says nothing.\n"),
             ("elsewhere/c.rs", "fn c() {}\n"),
+            ("fuzz/src/d.rs", "fn d() {}\n"),
         ];
         let found = subject::check(super::check, &files);
         assert_eq!(
             found,
-            ["crates/a/src/b.rs:1: begins without a `//!` header"]
+            [
+                "crates/a/src/b.rs:1: begins without a `//!` header",
+                "fuzz/src/d.rs:1: begins without a `//!` header"
+            ]
         );
     }
 }

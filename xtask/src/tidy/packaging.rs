@@ -12,6 +12,8 @@ const CHART: &str = "packaging/helm/tollgate/Chart.yaml";
 const IGNORED: &str = "packaging/container/Containerfile.dockerignore";
 /// The file whose constant `SOURCES` lists what the documentation is rendered from.
 const DOCS_BUILD: &str = "crates/tollgate-docs/build/main.rs";
+/// The folder of cargo's settings, which change the program.
+const CARGO_SETTINGS: &str = ".cargo";
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let text = |path: &str| {
@@ -48,7 +50,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
         .lines()
         .filter_map(|line| line.strip_prefix('!'))
         .collect();
-    for path in members.chain(documentation_sources(text(DOCS_BUILD))) {
+    let sources = members.chain(documentation_sources(text(DOCS_BUILD)));
+    for path in sources.chain([CARGO_SETTINGS]) {
         if !copied.contains(&path) {
             let what = format!("leaves out `{path}`, which the build reads");
             found.push(Violation::new(IGNORED, 1, what));
@@ -90,6 +93,7 @@ mod tests {
             "CHANGELOG.md:1: has no heading `## 1.2.0`, the version in Cargo.toml",
             "packaging/container/Containerfile.dockerignore:1: leaves out `fuzz`, which the build reads",
             "packaging/container/Containerfile.dockerignore:1: leaves out `CHANGELOG.md`, which the build reads",
+            "packaging/container/Containerfile.dockerignore:1: leaves out `.cargo`, which the build reads",
         ];
         assert_eq!(subject::check(super::check, &files), expected);
     }

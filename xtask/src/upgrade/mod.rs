@@ -230,7 +230,8 @@ fn report(observations: &ClientObservations, nodes: &mut [Gateway]) -> Outcome {
     }
     let chats = observations.chats.load(Ordering::Relaxed);
     if chats == 0 || tasks.is_empty() {
-        failures.push("nothing was done: the test has shown nothing".to_owned());
+        let what = "no chat succeeded or no task was acknowledged: the test has shown nothing";
+        failures.push(what.to_owned());
     }
     println!(
         "{} requests, {chats} chats, {} tasks, {} webhooks, of which {} were repeated",
@@ -240,7 +241,7 @@ fn report(observations: &ClientObservations, nodes: &mut [Gateway]) -> Outcome {
         webhooks.values().map(|times| times - 1).sum::<usize>()
     );
     if failures.is_empty() {
-        println!("upgrade-test: nothing failed, nothing was lost or done twice, the books close");
+        println!("upgrade-test: nothing failed, nothing was lost or run twice, the audit succeeds");
         return Ok(());
     }
     for failure in failures.iter().take(PRINTED) {

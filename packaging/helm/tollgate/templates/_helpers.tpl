@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- fail "replicas is more than 1, but SQLite serves one node: set postgresql.existingSecret" -}}
 {{- end -}}
 {{- if and (ne .Values.files.accessMode "ReadWriteMany") (not .Values.files.existingClaim) -}}
-{{- fail "replicas is more than 1, but files.accessMode lets only one node have the files: set ReadWriteMany" -}}
+{{- fail "replicas is more than 1, but files.accessMode allows only one node to use the files: set ReadWriteMany" -}}
 {{- end -}}
 {{- end -}}
 {{- end }}

@@ -96,7 +96,6 @@ async fn count_events(target: &Target, limit: Duration) -> Result<u64, String> {
                     .await
                     .map_err(|e| e.to_string())?;
                 buffer.clear();
-                let mut seen = 0;
                 while !buffer.ends_with(LAST) {
                     if stream
                         .read_buf(&mut buffer)
@@ -106,10 +105,7 @@ async fn count_events(target: &Target, limit: Duration) -> Result<u64, String> {
                     {
                         return Err("a stream was closed".to_owned());
                     }
-                    seen += 1;
                 }
-                // Each chunk contains one event, except the last chunk, which contains three.
-                let _ = seen;
                 events.fetch_add(
                     memchr::memmem::find_iter(&buffer, EVENT).count() as u64,
                     Ordering::Relaxed,
@@ -121,8 +117,8 @@ async fn count_events(target: &Target, limit: Duration) -> Result<u64, String> {
             Ok(())
         });
     }
-    while let Some(done) = tasks.join_next().await {
-        done.map_err(|e| e.to_string())??;
+    while let Some(joined) = tasks.join_next().await {
+        joined.map_err(|e| e.to_string())??;
     }
     Ok(events.load(Ordering::Relaxed))
 }

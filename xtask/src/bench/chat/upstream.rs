@@ -1,4 +1,4 @@
-//! The upstream of the bench: responds to chats with about 1 KB, complete or in 100 chunks, without reading their content.
+//! The upstream of the bench: responds to chats with about 1 KB, complete or in 100 chunks, without parsing them.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,11 +20,11 @@ use crate::Outcome;
 pub(super) const CHUNKS: usize = 100;
 /// The pause between two chunks, so that each is transmitted separately.
 const PACE: Duration = Duration::from_millis(2);
-/// The length of the visible text of a complete reply, in bytes.
-const REPLY: usize = 700;
-/// A part of the path: the stream stays open after its first chunk.
+/// The length of the text of a complete response, in bytes.
+const TEXT_BYTES: usize = 700;
+/// A word in the body of a request whose stream stays open after its first chunk.
 pub(super) const OPEN: &str = "open";
-/// A part of the path: the stream never ends and is as fast as the client reads.
+/// A word in the body of a request whose stream never ends and is as fast as the client reads.
 pub(super) const ENDLESS: &str = "endless";
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -67,7 +67,7 @@ struct FixedResponses {
 
 impl FixedResponses {
     fn new() -> Self {
-        let text = "The harbour lies still at dawn. ".repeat(REPLY / 32);
+        let text = "The harbour lies still at dawn. ".repeat(TEXT_BYTES / 32);
         let completion = json!({
             "id": "chatcmpl-bench", "object": "chat.completion", "created": 1_700_000_000, "model": "gpt-5",
             "choices": [{ "index": 0, "message": { "role": "assistant", "content": text, "refusal": null }, "finish_reason": "stop", "logprobs": null }],

@@ -8,7 +8,7 @@ use super::data::DAYS;
 /// A kind of request.
 pub(super) struct Case {
     pub(super) name: String,
-    /// The paths, which are requested in turn, with `{DAYS}` replaced.
+    /// The paths, which are requested in turn.
     paths: Vec<String>,
     /// Whether each request is for the page after the previous one.
     pub(super) is_paged: bool,
@@ -29,7 +29,7 @@ impl Case {
     }
 }
 
-/// Filters of chats and of tasks: the name, and the query, in which `#` is replaced by a number.
+/// Filters of chats, of tasks and of ledger entries: the name, and the query, in which `#` is replaced by a number.
 const CHAT_FILTERS: &[(&str, &str)] = &[
     ("all", ""),
     ("a user", "&user_id=user_bench000#"),
@@ -94,6 +94,7 @@ const ENTRY_FILTERS: &[(&str, &str)] = &[
     ("a rare key", "&key_id=key_rare"),
     ("no such user", "&user_id=user_none"),
 ];
+/// The values of `group_by` for sums of usage; empty for one sum.
 const GROUPS: &[&str] = &[
     "",
     "day",

@@ -48,7 +48,7 @@ INSERT INTO charges (id, user_id, key_id, model, price, per, units, held, units_
 SELECT id, user_id, key_id, model, 20000000, 1, 1, 20000000, CASE WHEN cost > 0 THEN 1 ELSE 0 END, cost, 20000000 - cost, created_at, ended_at, 0
 FROM tasks ORDER BY id;
 
--- The provider's name for a task's work is the number in its request's place: job-0, job-1, …
+-- The provider's job id (`ticket`) of a task has its number, from 0, and the end of its id: job-17-x4c2…
 INSERT INTO attempts (task_id, number, channel, fence, queued, ticket, ticket_at, started_at, ended_at, outcome)
 SELECT id, 1, CASE WHEN model = 'rare-model' THEN 'rare-channel' ELSE 'task-channel-' || (CAST(substr(model, 12) AS BIGINT) % 4) END, 1, 1,
     'job-' || ((created_at - {start}) * {tasks} / {span}) || '-' || substr(id, 31), created_at + 100, created_at + 50, ended_at,
