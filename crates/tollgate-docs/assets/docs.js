@@ -45,7 +45,7 @@ function addCopyButtons() {
 
 const MAX_RESULTS = 12;
 const MAX_RESULTS_OF_PAGE = 3;
-/** Weight of a word by where it stands. */
+/** Weight of a word by the text that contains it. */
 const WEIGHTS = { page: 12, heading: 8, text: 1 };
 
 /** The words of a text in lower case: `seedream-5.0` has three. */
