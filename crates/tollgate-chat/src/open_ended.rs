@@ -80,8 +80,8 @@ pub(crate) fn has_escaped_letters(body: &[u8]) -> bool {
     count_escaped_letters(body) > 0
 }
 
-/// The number of escaped letters, digits and characters of `_-./:`. Other ASCII characters are escaped by ordinary clients: .NET's by default ``"&'+<>` ``
-/// and U+007F, others control characters and `=`.
+/// The number of escaped letters, digits and characters of `_-./:`. Other ASCII characters are escaped by ordinary clients: .NET's by default
+/// ``"&'+<>` `` and U+007F, others control characters and `=`.
 pub(crate) fn count_escaped_letters(body: &[u8]) -> usize {
     let is_hidden = |at: &usize| {
         // After an odd number of backslashes, this one is escaped itself, and `u00` is a text.

@@ -26,8 +26,8 @@ pub struct Submission<J = Job> {
 /// The values that a price may depend on, in addition to the model and the quantity.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PriceFactors {
-    /// `size` as requested or by default, such as `16:9`, `auto`, `2K` or `1024x1024`, or the ratio that replaces it or is equivalent to it; empty for
-    /// speech.
+    /// `size` as requested or by default, such as `16:9`, `auto`, `2K` or `1024x1024`, or the ratio that replaces it or is equivalent to it; empty
+    /// for speech.
     pub size: String,
     /// The size in pixels, such as `2048x1152`. `None` for speech, and while the size follows a reference that is not known yet.
     pub pixels: Option<String>,

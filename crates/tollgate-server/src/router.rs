@@ -28,8 +28,8 @@ use crate::state::App;
 
 /// The gateway's HTTP service.
 ///
-/// Chats with the model in the body, which most requests are, bypass axum's router: it boxes and clones requests and fills maps so often that a plain chat needed 6 % more CPU
-/// time.
+/// Chats with the model in the body, which most requests are, bypass axum's router: it boxes and clones requests and fills maps so often that a plain
+/// chat needed 6 % more CPU time.
 #[derive(Clone)]
 pub struct GatewayService {
     app: Arc<App>,

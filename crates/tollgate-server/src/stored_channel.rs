@@ -22,7 +22,8 @@ pub struct StoredChannel {
 }
 
 impl StoredChannel {
-    /// Reads the channel from a row's body. A key that this version cannot parse is a [`StoredKey::Unknown`], with which the channel cannot be opened.
+    /// Reads the channel from a row's body. A key that this version cannot parse is a [`StoredKey::Unknown`], with which the channel cannot be
+    /// opened.
     pub fn from_row(body: &Value) -> Self {
         let mut settings = body.as_object().cloned().unwrap_or_default();
         let keys = match settings.remove(API_KEYS).unwrap_or_default() {

@@ -7,8 +7,8 @@ pub struct ModelCapabilities {
     pub max_output_tokens: Option<u64>,
     /// Maximum number of tokens of prompt and response together. `None` if unknown.
     pub context_window: Option<u64>,
-    /// Whether a stream contains every generated token, reasoning included, so that the output of an aborted stream can be estimated from it. False for
-    /// models that hide their reasoning and report its tokens at the end.
+    /// Whether a stream contains every generated token, reasoning included, so that the output of an aborted stream can be estimated from it. False
+    /// for models that hide their reasoning and report its tokens at the end.
     pub shows_all_output: bool,
     /// Which sampling parameters it accepts.
     pub sampling: SamplingSupport,

@@ -50,8 +50,8 @@ pub fn add_store_false(body: &[u8]) -> Option<Bytes> {
     append_member(body, "\"store\":false")
 }
 
-/// Removes the tools among `options`, and their names from a tool choice that lists allowed tools. The last tool is removed first, so that the indices
-/// of the others stay valid; tools within a removed one are removed with it.
+/// Removes the tools among `options`, and their names from a tool choice that lists allowed tools. The last tool is removed first, so that the
+/// indices of the others stay valid; tools within a removed one are removed with it.
 fn remove_tools(request: &mut Value, options: &[&FoundOption]) -> Result<(), InvalidRequest> {
     let mut removed: Vec<&str> = Vec::new();
     for found in options.iter().rev().filter(|found| found.is_tool()) {

@@ -1,5 +1,5 @@
-//! `tollgate doctor`: checks what the gateway needs, without calling a model. It changes nothing, except that it writes and deletes a test file in the
-//! storage.
+//! `tollgate doctor`: checks what the gateway needs, without calling a model. It changes nothing, except that it writes and deletes a test file in
+//! the storage.
 
 mod certificates;
 mod finding;

@@ -338,8 +338,8 @@ fn postpone_to_deadline(run: &TaskRun) -> TurnEnd {
     TurnEnd::Postpone((task.deadline_at - run.context.clock.now()).max(0))
 }
 
-/// Searches the provider's queue for work by the gateway's own id for it. If the search fails, the turn ends and the attempt stays open: the next turn
-/// searches again, and other tasks can use the worker in between.
+/// Searches the provider's queue for work by the gateway's own id for it. If the search fails, the turn ends and the attempt stays open: the next
+/// turn searches again, and other tasks can use the worker in between.
 async fn find_in_queue(
     run: &TaskRun,
     permit: &ChannelPermit,

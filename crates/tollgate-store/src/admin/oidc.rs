@@ -396,7 +396,8 @@ fn has_expired(key: &Key, now: Millis) -> bool {
 }
 
 impl EnsureKey {
-    /// The key that replaces `previous`. It has the same limits, except an expiry that is over: otherwise users could remove limits by revoking the key.
+    /// The key that replaces `previous`. It has the same limits, except an expiry that is over: otherwise users could remove limits by revoking the
+    /// key.
     async fn limit_to_previous(
         &self,
         previous: &Key,

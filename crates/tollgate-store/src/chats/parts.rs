@@ -1,5 +1,5 @@
-//! Parts of a chat that are charged separately from the five kinds of tokens: the provider's tools by their calls, cache writes that last an hour, audio and
-//! images.
+//! Parts of a chat that are charged separately from the five kinds of tokens: the provider's tools by their calls, cache writes that last an hour,
+//! audio and images.
 
 use serde_json::{Value, json};
 use tollgate_core::{Amount, money};

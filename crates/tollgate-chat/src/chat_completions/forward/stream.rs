@@ -2,8 +2,8 @@
 //!
 //! Complete events are sent unchanged, as slices of the upstream's chunk unless an event is split over chunks. The only changes: the model's name is
 //! replaced if it differs; usage that the client did not request is left out, or `null` in a chunk with content; usage chunks without `choices` get
-//! an empty list; the operator's costs are removed from usage; several `data` lines of an event are joined into one; and events with empty data are left out, because SDKs cannot parse them.
-//! `[DONE]` is held back.
+//! an empty list; the operator's costs are removed from usage; several `data` lines of an event are joined into one; and events with empty data are
+//! left out, because SDKs cannot parse them. `[DONE]` is held back.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -128,8 +128,8 @@ fn nest_grammar(format: &Value) -> Value {
     }
 }
 
-/// Writes `tool_choice`; `auto` instead of a forced call if the model does not support forced calls, or if the web search is forced, which is not one of
-/// the format's tools.
+/// Writes `tool_choice`; `auto` instead of a forced call if the model does not support forced calls, or if the web search is forced, which is not one
+/// of the format's tools.
 pub(in crate::chat_completions) fn write_tool_choice(
     request: &Request,
     names: &ToolNames,
