@@ -29,8 +29,8 @@ const MAX_FILES: usize = 100;
 /// Replaces the URLs that the upstream does not accept by the files that they point to, as base64.
 ///
 /// # Errors
-/// 400 that names the URL and why it could not be fetched, or that its file is of an unknown type; 400 for more than [`MAX_FILES`] URLs, or more than
-/// [`MAX_TOTAL_BYTES`] together.
+/// 400 that names the URL and why it could not be fetched, or that its file is of an unknown type; 400 for more than 100 URLs, or more than
+/// 64 MB together.
 pub async fn inline_urls(
     egress: &egress::Client,
     request: &mut Request,

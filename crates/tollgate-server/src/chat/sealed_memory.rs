@@ -69,7 +69,7 @@ impl SealedMemory {
         }
     }
 
-    /// Writes an entry of the user in the background. The write may fail, and is left out while [`MAX_WRITES`] others are in progress.
+    /// Writes an entry of the user in the background. The write may fail, and is left out while `MAX_WRITES` others are in progress.
     pub fn put(&self, kind: EntryKind, user_id: &str, id: &str, text: &[u8]) {
         let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
             return;
