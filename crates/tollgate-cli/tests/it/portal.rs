@@ -76,7 +76,7 @@ async fn a_key_can_read_its_user_and_history_without_operator_fields(backend: Ba
         &me,
         json!({ "user": { "balance": "<string>", "held": "0" }, "key": { "id": client.key_id, "quota": null } }),
     );
-    let budget = json!({ "key_id": client.key_id, "amount": "9", "period": "day", "mode": "hard" });
+    let budget = json!({ "key_id": client.key_id, "amount": "9", "period": "day", "mode": "soft" });
     let headers = [("content-type", "application/json")];
     let created = owner.send_with("POST", "/admin/v1/budgets", &headers, budget.to_string());
     created.await.expect(201);
