@@ -47,7 +47,7 @@ enum Command {
     Test(test::Options),
     /// Write the pages of docs/models from the models' declarations
     Docs(docs::Options),
-    /// Run the official SDKs against a gateway with a channel of every kind
+    /// Run the official SDKs against a gateway with channels to the sandbox and to fakes of OpenAI, Anthropic and Gemini
     Sdk(sdk::Options),
     /// Kill and restart the real binary under load, then check everything that it acknowledged
     Soak(soak::Options),

@@ -33,7 +33,7 @@ pub struct RequestLine<'a> {
 /// What a chat was charged for.
 #[derive(Debug, Clone)]
 pub struct ChatSummary<'a> {
-    /// The model as the client named it.
+    /// The model by the name that channels use.
     pub model: &'a str,
     /// The channel that responded. `None` if none did.
     pub channel: Option<&'a str>,

@@ -50,7 +50,7 @@ const TOKEN_BUCKETS: &[f64] = &[
 pub struct EndedChat<'a> {
     /// The channel that responded; empty if none did.
     pub channel: &'a str,
-    /// The model as the client named it.
+    /// The model by the name that channels use.
     pub model: &'a str,
     /// How it ended.
     pub outcome: &'static str,
