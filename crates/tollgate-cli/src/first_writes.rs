@@ -62,7 +62,7 @@ async fn write(app: &App) -> Result<(), StoreError> {
     // A node that does not share its database releases at once the leases that its last run left.
     let has_crashed = if app.store.is_shared() {
         // Unfinished tasks may be those of running nodes or of a crashed one: the database does not show which.
-        app.store.next_task_due_at().await?.is_some()
+        app.store.has_unfinished_tasks().await?
     } else {
         app.store.release_leases(None, app.clock.now()).await? > 0
     };

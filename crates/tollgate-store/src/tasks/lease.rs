@@ -71,6 +71,10 @@ pub(crate) const DATABASE_NOW: Sql = Sql::per_database(
     "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)",
     "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
 );
+const ANY_UNFINISHED: QueueSql = QueueSql {
+    queue: Sql::both("SELECT due_at FROM queue LIMIT 1"),
+    tasks: Sql::both("SELECT due_at FROM tasks WHERE state < 2 LIMIT 1"),
+};
 pub(crate) const NEXT_DUE_AT: QueueSql = QueueSql {
     queue: Sql::both("SELECT MIN(due_at) FROM queue WHERE due_at IS NOT NULL"),
     tasks: Sql::both("SELECT MIN(due_at) FROM tasks WHERE state < 2"),
@@ -157,6 +161,14 @@ impl Store {
     pub async fn database_now(&self) -> Result<Millis, StoreError> {
         let now = self.first(&DATABASE_NOW, &[], |row| row.int(0)).await?;
         now.ok_or_else(|| StoreError::Broken("the database returned no time".to_owned()))
+    }
+
+    /// Whether a task is unfinished: it waits, or a node works on it.
+    ///
+    /// # Errors
+    /// The database's.
+    pub async fn has_unfinished_tasks(&self) -> Result<bool, StoreError> {
+        Ok(!self.query_queue(&ANY_UNFINISHED, &[]).await?.is_empty())
     }
 
     /// When this node can claim the next waiting task; `None` if none is waiting. The ends of leases are not included: claims search for leases that

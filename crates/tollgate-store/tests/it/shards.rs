@@ -69,9 +69,13 @@ async fn tasks_of_a_node_without_shards_are_claimed_by_others(db: &Db) {
     a.set_own_shards(Shards::of_node("node_a", ["node_b"]));
     b.set_own_shards(Shards::of_node("node_b", ["node_b"]));
     let ann = unlimited_account(&a, "ann", None).await;
+    assert_eq!(a.has_unfinished_tasks().await, Ok(false));
     let id = submit(&a, task(&ann, 1, "0")).await;
     assert!(claim_tasks(&a, NOW).await.is_empty());
     assert_eq!(claim_one(&b, NOW).await.task.id, id);
+    // A claimed task does not wait, but is unfinished: after a crash nodes start carefully.
+    assert_eq!(a.next_task_due_at().await, Ok(None));
+    assert_eq!(a.has_unfinished_tasks().await, Ok(true));
 }
 
 async fn the_next_due_time_counts_only_tasks_that_the_node_may_claim(db: &Db) {
