@@ -71,7 +71,7 @@ async fn each_stage_applies_its_own_scenarios() {
 #[tokio::test]
 async fn a_request_can_hang_at_each_stage() {
     let client = start(Options::default()).await;
-    let soon = Duration::from_millis(200);
+    let soon = Duration::from_millis(500);
     let body = video("[[fake:hang]]");
     let never = client.try_post(TASKS, &body);
     assert!(tokio::time::timeout(soon, never).await.is_err());
@@ -122,7 +122,7 @@ async fn options_set_the_duration_result_size_and_link_ttl_of_work() {
     let client = start(Options {
         work: Duration::from_millis(300),
         result_bytes: Some(100_000),
-        link_ttl: Some(Duration::from_millis(200)),
+        link_ttl: Some(Duration::from_secs(2)),
         public_url: Some("http://other:1".to_owned()),
         remember: 2,
         ..Options::default()
@@ -142,7 +142,7 @@ async fn options_set_the_duration_result_size_and_link_ttl_of_work() {
     let here = format!("http://{}", client.fake.address());
     let here = json!(link.replace("http://other:1", &here));
     assert_eq!(client.fetch(&here).await.bytes().len(), 100_000);
-    tokio::time::sleep(Duration::from_millis(220)).await;
+    tokio::time::sleep(Duration::from_millis(2100)).await;
     assert_eq!(
         client.fetch(&here).await.status,
         403,
