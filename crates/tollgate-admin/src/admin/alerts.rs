@@ -9,7 +9,7 @@ use tollgate_core::{Amount, money};
 use tollgate_server::alerts::post_test;
 use tollgate_server::http::admin_error::AdminError;
 use tollgate_server::webhooks::signature::generate_secret;
-use tollgate_store::{Alert, AlertKind, AlertPatch, NewAlert, Store};
+use tollgate_store::{AdminRequest, Alert, AlertKind, AlertPatch, NewAlert, Store};
 
 use super::call::{Call, written};
 use super::endpoint::{Access, Endpoint, Returns, handler};
@@ -260,7 +260,11 @@ async fn delete(call: Call) -> Result<Reply, AdminError> {
 
 async fn test(call: Call) -> Result<Reply, AdminError> {
     let alert = find(&call).await?;
-    let request = call.action()?;
+    // Each request sends a message, also one with the idempotency key of an earlier one.
+    let request = AdminRequest {
+        idempotency: None,
+        ..call.action()?
+    };
     let store = &call.app.store;
     let secret = store.alert_secret(&alert.id).await?;
     let secret = secret.ok_or_else(|| AdminError::not_found("alert"))?;

@@ -296,6 +296,16 @@ fn operation_id(endpoint: &Endpoint) -> String {
         .join("_")
 }
 
+/// The paths of `POST` endpoints that ignore an `Idempotency-Key`: a repeated request acts again.
+const IGNORE_IDEMPOTENCY_KEY: [&str; 6] = [
+    "/alerts/{id}/test",
+    "/channels/{name}/test",
+    "/config/validate",
+    "/quote",
+    "/session",
+    "/session/fresh",
+];
+
 fn parameters(endpoint: &Endpoint) -> Value {
     let text = json!({ "type": "string" });
     let mut parameters = Vec::new();
@@ -322,7 +332,7 @@ fn parameters(endpoint: &Endpoint) -> Value {
             .push(json!({ "name": "cursor", "in": "query", "required": false, "schema": text }));
     }
     match endpoint.method {
-        Method::POST => {
+        Method::POST if !IGNORE_IDEMPOTENCY_KEY.contains(&endpoint.path) => {
             let schema = json!({ "type": "string", "minLength": 1, "maxLength": 255 });
             let is_required = matches!(endpoint.body, Some("new_credit" | "new_refund"));
             parameters.push(json!({ "name": "Idempotency-Key", "in": "header", "required": is_required, "schema": schema }));

@@ -94,12 +94,24 @@ async fn the_test_endpoint_posts_a_message(backend: Backend) {
     let alert = json!({ "on": "debt", "url": receiver.url("accept"), "enabled": false });
     let alert = create(&owner, &alert).await;
     let path = format!("/alerts/{}", alert["id"].as_str().unwrap());
-    let tested = send(&owner, "POST", &format!("{path}/test"), &[], &json!({})).await;
-    assert_has(
-        &tested.expect(200).json(),
-        json!({ "status": 204, "error": null }),
-    );
+    // Each request sends a message, also if it repeats the idempotency key of another.
+    for _ in 0..2 {
+        let headers = [("idempotency-key", "alert-test")];
+        let tested = send(
+            &owner,
+            "POST",
+            &format!("{path}/test"),
+            &headers,
+            &json!({}),
+        )
+        .await;
+        assert_has(
+            &tested.expect(200).json(),
+            json!({ "status": 204, "error": null }),
+        );
+    }
     let posts = receiver.posts("accept");
+    assert_eq!(posts.len(), 2);
     assert!(posts[0].is_signed_with(alert["secret"].as_str().unwrap()));
     assert_has(
         &posts[0].json(),
@@ -113,7 +125,7 @@ async fn the_test_endpoint_posts_a_message(backend: Backend) {
     let listed = owner.get_json(&format!("{ADMIN}{path}/deliveries")).await;
     assert_has(
         &listed["data"],
-        json!([{ "state": "given_up", "status": 410 }, { "state": "delivered" }]),
+        json!([{ "state": "given_up", "status": 410 }, { "state": "delivered" }, { "state": "delivered" }]),
     );
     let deleted = send(
         &owner,
