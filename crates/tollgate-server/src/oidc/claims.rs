@@ -134,8 +134,11 @@ pub(super) fn add_missing(claims: &mut Claims, more: Claims) {
 pub(super) fn account(claims: &Claims, settings: &Oidc) -> Result<Account, String> {
     let text = |name: &str| claim(claims, name).and_then(Value::as_str);
     let subject = text("sub").unwrap_or_default();
-    let name = text(&settings.name_claim).or_else(|| text("email"));
-    let name = name.unwrap_or(subject);
+    let is_verified = email_is_verified(claims);
+    let name = text(&settings.name_claim)
+        .filter(|_| settings.name_claim != "email" || is_verified != Some(false))
+        .or_else(|| text("email").filter(|_| is_verified == Some(true)))
+        .unwrap_or(subject);
     let is_name = (1..=MAX_NAME).contains(&name.chars().count())
         && !name.chars().any(char::is_control)
         && !name.trim().is_empty();
@@ -159,6 +162,15 @@ pub(super) fn account(claims: &Claims, settings: &Oidc) -> Result<Account, Strin
         is_user: roles.contains(&OidcRole::User),
         authenticated_at: time(claims, "auth_time"),
     })
+}
+
+/// Whether the provider has verified that the e-mail address is that of the account; `None` if it does not say. Some providers send it as text.
+fn email_is_verified(claims: &Claims) -> Option<bool> {
+    match claims.get("email_verified")? {
+        Value::Bool(is_verified) => Some(*is_verified),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    }
 }
 
 fn role_values<'a>(claims: &'a Claims, settings: &Oidc) -> impl Iterator<Item = &'a str> {
@@ -257,7 +269,7 @@ mod tests {
         assert!(ann.is_user);
         assert_eq!(ann.authenticated_at, Some(990_500));
         let bob = account_of(
-            json!({ "realm": { "roles": "money" }, "preferred_username": null, "email": "bob@x" }),
+            json!({ "realm": { "roles": "money" }, "preferred_username": null, "email": "bob@x", "email_verified": true }),
         );
         let bob = bob.unwrap();
         assert_eq!(
@@ -272,6 +284,26 @@ mod tests {
         for name in ["owner", "cli", "user:1", " ", "a\nb", &"x".repeat(129)] {
             let result = account_of(json!({ "preferred_username": name }));
             assert!(result.is_err(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn an_email_address_is_a_name_only_if_it_is_verified() {
+        let mut by_email = settings();
+        by_email.name_claim = "email".to_owned();
+        for (verified, as_fallback, as_claim) in [
+            (json!(true), "ann@x", "ann@x"),
+            (json!("true"), "ann@x", "ann@x"),
+            (json!(null), "248", "ann@x"),
+            (json!(false), "248", "248"),
+            (json!("false"), "248", "248"),
+        ] {
+            let claims = changed(
+                &json!({ "preferred_username": null, "email": "ann@x", "email_verified": verified }),
+            );
+            let name = |settings| account(&claims, settings).unwrap().name;
+            assert_eq!(name(&settings()), as_fallback, "{verified}");
+            assert_eq!(name(&by_email), as_claim, "{verified}");
         }
     }
 
