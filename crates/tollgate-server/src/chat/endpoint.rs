@@ -177,6 +177,7 @@ pub fn by_path(path: &str) -> Option<Endpoint> {
         ("/gemini/", BARE_GENERATE_CONTENT),
         ("/v1beta/", ENVELOPED_GENERATE_CONTENT),
         ("/v1/messages", ENVELOPED_MESSAGES),
+        ("/v1/chat/", BARE_CHAT_COMPLETIONS),
     ];
     PREFIXES
         .iter()
@@ -186,7 +187,7 @@ pub fn by_path(path: &str) -> Option<Endpoint> {
 
 /// Whether a path is a chat path, which browser pages of any origin may call.
 pub fn is_chat_path(path: &str) -> bool {
-    const OTHERS: [&str; 3] = ["/api/v1/chat/", "/v1/chat/", "/v1/responses"];
+    const OTHERS: [&str; 2] = ["/api/v1/chat/", "/v1/responses"];
     by_path(path).is_some() || OTHERS.iter().any(|prefix| path.starts_with(prefix))
 }
 

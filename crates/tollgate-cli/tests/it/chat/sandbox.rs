@@ -368,6 +368,7 @@ async fn unknown_paths_and_methods_are_errors_of_the_format(backend: Backend) {
     let (gateway, client) = TestGateway::with_client(backend).await;
     for (format, base) in [
         (Format::Chat, "/openai/v1"),
+        (Format::Chat, "/v1/chat"),
         (Format::Messages, "/anthropic/v1"),
         (Format::Generate, "/gemini/v1beta"),
     ] {
@@ -383,6 +384,8 @@ async fn unknown_paths_and_methods_are_errors_of_the_format(backend: Backend) {
         format.error(status, &reply.json());
         assert!(status == 404 || reply.header("allow").contains("POST"));
     }
+    let reply = client.get("/v1/chat/completions").await.expect(405);
+    Format::Chat.error(405, &reply.json());
     let body = request(Format::Generate, false, "hi").body;
     for path in [
         "gemini/v1beta/models/MODEL:embedContent",
