@@ -59,12 +59,17 @@ impl Telemetry {
 
     /// Sends the remaining traces and metrics, for a few seconds at most.
     pub async fn flush(&self) {
-        if let Some(traces) = &self.traces {
-            traces.flush().await;
-        }
-        if let Some(metrics) = &self.metrics {
-            metrics.flush().await;
-        }
+        let traces = async {
+            if let Some(traces) = &self.traces {
+                traces.flush().await;
+            }
+        };
+        let metrics = async {
+            if let Some(metrics) = &self.metrics {
+                metrics.flush().await;
+            }
+        };
+        tokio::join!(traces, metrics);
     }
 }
 
