@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use serde_json::Value;
+use tollgate_config::Config;
 use tollgate_media::Catalogue;
 
 /// Longest name of a channel.
@@ -134,6 +135,24 @@ impl Imported {
                 }
             }
         }
+    }
+
+    /// Leaves out the channels that `tollgate serve` would reject, such as one whose kind needs settings that the other gateway does not have.
+    pub(super) fn leave_out_invalid_channels(&mut self) {
+        for channel in std::mem::take(&mut self.channels) {
+            let alone = Self {
+                channels: vec![channel.clone()],
+                aliases: self.aliases.clone(),
+                ..Self::default()
+            };
+            match Config::check_imported(&alone.to_toml(), alone.variables()) {
+                Ok(_) => self.channels.push(channel),
+                Err(error) => self.leave_out(channel.name, error.to_string()),
+            }
+        }
+        let served = self.channels.iter().flat_map(|channel| &channel.models);
+        let served: BTreeSet<&String> = served.map(|(name, _)| name).collect();
+        self.aliases.retain(|name, _| served.contains(name));
     }
 
     /// The environment variables that the output refers to.

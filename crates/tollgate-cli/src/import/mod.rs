@@ -59,6 +59,7 @@ impl Import {
             Gateway::OneApi => one_api::parse_channels(&text, &targets, Variant::OneApi)?,
         };
         imported.add_aliases(&catalogue, &targets.first_model);
+        imported.leave_out_invalid_channels();
         print(common, &imported, self.out.as_deref())
     }
 }

@@ -150,7 +150,7 @@ async fn channels_of_new_api_and_one_api_are_imported(backend: Backend) {
     let record = import(&gateway, "new-api", NEW_API).await;
     assert_eq!(
         record["channels"],
-        json!(["OpenAI-main", "Claude", "DeepSeek", "Kling"])
+        json!(["OpenAI-main", "Claude", "DeepSeek", "Kling", "Grok"])
     );
     check_left_out(
         &record,
@@ -161,6 +161,7 @@ async fn channels_of_new_api_and_one_api_are_imported(backend: Backend) {
             ("channel 3 (DeepSeek): group vip", "models"),
             ("channel 4 (Midjourney)", "type 2"),
             ("channel 5 (old)", "disabled"),
+            ("Flux", "options.input"),
         ],
     );
     let toml = record["toml"].as_str().unwrap();
@@ -169,11 +170,13 @@ async fn channels_of_new_api_and_one_api_are_imported(backend: Backend) {
         "{ name = \"gpt-4o\", upstream = \"gpt-4o-2024-11-20\" }",
         "base_url = \"https://api.deepseek.com/v1\"\napis = [\"chat-completions\"]",
         "api_keys = [\"ak-written-out:sk-written-out\"]",
+        "base_url = \"https://api.x.ai/v1\"\napis = [\"chat-completions\"]",
+        "name = \"grok-4\"\nlike = \"gpt-4o",
         "priority = 10",
     ] {
         assert!(toml.contains(part), "{part} in\n{toml}");
     }
-    assert_eq!(channels(&mut gateway, &record, &[]).await.len(), 4);
+    assert_eq!(channels(&mut gateway, &record, &[]).await.len(), 5);
     gateway.set_config("");
     let record = import(&gateway, "one-api", ONE_API).await;
     assert_eq!(record["channels"], json!(["Groq", "Gemini"]));
