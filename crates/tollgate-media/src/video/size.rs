@@ -76,7 +76,7 @@ impl<T> FromField<T> {
 }
 
 impl FrameSizes {
-    /// The size of a request, and its `size` as requested or by default. `has_first_frame`: whether an image is the first frame, so that the ratio
+    /// The size of a request, and the `size` that its price depends on. `has_first_frame`: whether an image is the first frame, so that the ratio
     /// may follow it.
     ///
     /// # Errors
@@ -109,18 +109,20 @@ impl FrameSizes {
         if let (Some(sent), Some(pixels)) = (&size, pixels) {
             report_size(draft, sent, pixels, row.ratio, self.tiers[level]);
         }
-        let sent = match (size.as_deref().and_then(PixelSize::parse), ratio) {
-            (Some(pixels), _) => pixels.to_string(),
-            (None, Some(ratio)) => ratio.to_owned(),
-            (None, None) if follows => "auto".to_owned(),
-            (None, None) => self.default_ratio.to_owned(),
+        let has_pixels = size.as_deref().and_then(PixelSize::parse).is_some();
+        let price_size = match (pixels, ratio) {
+            // Not as requested: other fields, or the nearest size of the table, take precedence over the requested pixels.
+            (Some(pixels), _) if has_pixels => pixels.to_string(),
+            (_, Some(ratio)) => ratio.to_owned(),
+            (None, None) => "auto".to_owned(),
+            (Some(_), None) => self.default_ratio.to_owned(),
         };
         let frame = VideoSize {
             pixels,
             ratio: (!follows).then(|| row.ratio.to_owned()),
             resolution: Some(self.tiers[level].to_owned()),
         };
-        Ok((frame, sent))
+        Ok((frame, price_size))
     }
 
     /// Fills in `size` for a first frame of `first` pixels: the row whose ratio is nearest on a logarithmic scale.
