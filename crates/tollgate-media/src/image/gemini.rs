@@ -12,7 +12,7 @@ pub(super) const SIZE: Field =
 
 pub(super) const OFFICIAL_FALLBACK: Field = Field::flag(
     "official_fallback",
-    "Whether the official channel may be used when the usual one cannot. Not with the `-official` model.",
+    "No effect, and reported as an adjustment if true: the operator decides which channels serve a model. Not with the `-official` model.",
 )
 .default_to(DefaultValue::Flag(false));
 

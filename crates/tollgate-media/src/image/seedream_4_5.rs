@@ -24,7 +24,7 @@ const MODE: Field = Field::choice(
 pub(super) static FAMILY: Family = Family {
     name: "seedream-4.5",
     title: "Seedream 4.5",
-    about: "Images from text or references at 2K and 4K, one at a time or as a group of up to 15 that belong together. A group needs at least one reference.",
+    about: "Images from text or references at 2K and 4K, one at a time or as a group of up to 14 that belong together. A group needs at least one reference; without `image_urls`, `n` and `max_images` must be 1.",
     models: &[
         "doubao-seedance-4-5",
         "Doubao-Seedream-4.5",

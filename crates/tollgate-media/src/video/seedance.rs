@@ -42,14 +42,8 @@ pub(super) const WATERMARK: Field =
     Field::flag("watermark", "Whether a visible watermark is added.")
         .default_to(DefaultValue::Flag(false));
 
-/// Hints for clients that send these fields at the top level instead of in `metadata`.
-pub(super) const IN_METADATA: &[(&str, &str)] = &[
-    ("generate_audio", "send it in `metadata`"),
-    ("return_last_frame", "send it in `metadata`"),
-    ("camera_fixed", "send it in `metadata`"),
-    ("seed", "send it in `metadata`"),
-    ("watermark", "send it in `metadata`"),
-];
+/// The hint for clients that send a field of `metadata` at the top level.
+pub(super) const SEND_IN_METADATA: &str = "send it in `metadata`";
 
 const FORMATS: &[ImageFormat] = &[
     ImageFormat::Jpeg,

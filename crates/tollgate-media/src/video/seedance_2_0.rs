@@ -48,7 +48,12 @@ pub(super) static FAMILY: Family = Family {
         seedance::RESOLUTION,
         Field::object("metadata", METADATA, "Parameters of the provider."),
     ],
-    ignored: seedance::IN_METADATA,
+    ignored: &[
+        ("generate_audio", seedance::SEND_IN_METADATA),
+        ("return_last_frame", seedance::SEND_IN_METADATA),
+        ("seed", seedance::SEND_IN_METADATA),
+        ("watermark", seedance::SEND_IN_METADATA),
+    ],
     durations: &DURATIONS,
     sizes: FrameSizes {
         tiers: seedance::TIERS,

@@ -9,7 +9,7 @@ use tollgate_media::{MediaJob, non_default_fields};
 use crate::provider::ResultSink;
 
 /// Fields that only the gateway uses; they are sent to no provider.
-const GATEWAY_FIELDS: &[&str] = &["external_task_id", "official_fallback"];
+const GATEWAY_FIELDS: &[&str] = &["external_task_id"];
 /// The maximum difference (by logarithm) of two ratios that count as the same: sides are rounded to whole pixels or to steps.
 const RATIO_TOLERANCE: f64 = 0.02;
 

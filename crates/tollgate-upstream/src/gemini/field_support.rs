@@ -14,7 +14,7 @@ const SIZE: (&str, &str) = ("size", "`imageConfig.aspectRatio`");
 const N: (&str, &str) = ("n", "that many calls, up to four at a time");
 const FALLBACK: (&str, &str) = (
     "official_fallback",
-    "not supported: it decides which channels are used",
+    "not supported: the operator decides which channels serve a model",
 );
 const REFERENCES: (&str, &str) = ("image_urls", "`inlineData` parts before the text");
 const TIER: (&str, &str) = ("resolution", "`imageConfig.imageSize`");
