@@ -43,7 +43,7 @@ where
         Ok(provider_job_id) => Value::from(provider_job_id),
         Err(error) => {
             let is_moderated = error.kind == UpstreamErrorKind::Moderated;
-            json!({ "refused": error.message, "moderated": is_moderated })
+            json!({ "refused": error.client_message(), "moderated": is_moderated })
         }
     });
     Ok(Started::Accepted(entries.collect::<Value>().to_string()))
@@ -126,11 +126,12 @@ mod tests {
             .into_iter()
             .map(|one| one.map_err(|e| (e.kind, e.message)))
             .collect();
-        let message = "a message".to_owned();
+        // A message about the operator's account is replaced.
+        let limit = "the provider's rate limit is reached: try again later";
         let expected = [
             Ok("t-1".to_owned()),
-            Err((UpstreamErrorKind::Moderated, message.clone())),
-            Err((UpstreamErrorKind::Failed, message)),
+            Err((UpstreamErrorKind::Moderated, "a message".to_owned())),
+            Err((UpstreamErrorKind::Failed, limit.to_owned())),
             Ok("t-2".to_owned()),
         ];
         assert_eq!(read, expected);
