@@ -143,7 +143,8 @@ fn has_cache_hint(body: &[u8]) -> bool {
 /// The options of a request with that body, in the order in which they occur; a long cache write is the last one.
 ///
 /// # Errors
-/// If a member's name differs from a known one only by case: some servers treat it as the known one.
+/// If a member's name differs from a known one only by case: some servers treat it as the known one. If an option is given twice: some servers read
+/// the first one, others the last one.
 pub fn find_options(body: &[u8]) -> Result<Vec<FoundOption>, InvalidRequest> {
     let mut search = Search {
         found: Vec::new(),
@@ -194,9 +195,16 @@ struct Top<'s>(&'s mut Search);
 impl<'de> LazyVisitor<'de> for Top<'_> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let search = self.0;
+        // A bit for each row of `MEMBERS`.
+        let mut seen = 0_u32;
         while let Some(name) = next_key(&mut object)? {
-            if let Some((name, option)) = MEMBERS.iter().find(|member| member.0 == name) {
-                let (name, option) = (*name, *option);
+            if let Some(at) = MEMBERS.iter().position(|member| member.0 == name) {
+                let (name, option) = MEMBERS[at];
+                if seen & (1 << at) != 0 {
+                    let twice = || InvalidRequest::new(name, "is given twice");
+                    search.error.get_or_insert_with(twice);
+                }
+                seen |= 1 << at;
                 object.next_value_seed(VisitWith(Member {
                     search,
                     name,

@@ -120,6 +120,16 @@ impl FoundOption {
         }
     }
 
+    /// Whether a request of `format` may have this service tier: a server of the format reads its field.
+    pub fn is_tier_of(&self, format: &str) -> bool {
+        let fields: &[&str] = match format {
+            "messages" => &["service_tier", "speed"],
+            "generate-content" => &["serviceTier", "service_tier"],
+            _ => &["service_tier"],
+        };
+        fields.contains(&self.field.as_str())
+    }
+
     /// Whether the option is an entry in a list of tools.
     pub fn is_tool(&self) -> bool {
         self.field.ends_with(']')

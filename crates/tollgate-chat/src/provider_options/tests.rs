@@ -36,10 +36,6 @@ fn options_are_found_in_every_format_and_spelling() {
             r#"{"\u0073ervice_tier":"flex"}"#,
             "service_tier:service_tier=flex",
         ),
-        (
-            r#"{"service_tier":"auto","service_tier":"flex"}"#,
-            "service_tier:service_tier=flex",
-        ),
         (r#"{"serviceTier":"FLEX"}"#, "service_tier:serviceTier=flex"),
         (r#"{"speed":"fast"}"#, "service_tier:speed=fast"),
         (
@@ -154,6 +150,45 @@ fn names_that_differ_by_case_are_rejected() {
         let error = find_options(body.as_bytes()).unwrap_err();
         assert!(error.message.contains(known), "{error}");
         assert!(body.contains(&error.field), "{error}");
+    }
+}
+
+#[test]
+fn options_that_are_given_twice_are_rejected() {
+    for (body, field) in [
+        (
+            r#"{"service_tier":"flex","service_tier":"default"}"#,
+            "service_tier",
+        ),
+        (
+            r#"{"service_tier":null,"service_tier":"flex"}"#,
+            "service_tier",
+        ),
+        (r#"{"n":1,"store":false,"n":1,"store":true}"#, "store"),
+    ] {
+        let error = find_options(body.as_bytes()).unwrap_err();
+        assert_eq!(
+            (error.field.as_str(), error.message.as_str()),
+            (field, format!("`{field}` is given twice").as_str())
+        );
+    }
+}
+
+#[test]
+fn a_service_tier_belongs_to_formats_whose_servers_read_its_field() {
+    for (field, formats) in [
+        (
+            "service_tier",
+            "chat-completions responses messages generate-content",
+        ),
+        ("serviceTier", "generate-content"),
+        ("speed", "messages"),
+    ] {
+        let body = format!(r#"{{"{field}":"fast"}}"#);
+        let found = &find_options(body.as_bytes()).unwrap()[0];
+        let names = crate::FORMATS.iter().map(|format| format.name());
+        let able: Vec<_> = names.filter(|name| found.is_tier_of(name)).collect();
+        assert_eq!(able.join(" "), formats, "{field}");
     }
 }
 

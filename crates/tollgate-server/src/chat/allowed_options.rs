@@ -42,11 +42,12 @@ pub struct NotForwarded {
 }
 
 impl RequestOptions {
-    /// Finds the options of a request for a model of that price.
+    /// Finds the options of a request in `format` for a model of that price.
     ///
     /// # Errors
-    /// 400 if a member differs from a known one only in case.
+    /// 400 if a member differs from a known one only in case, if an option is given twice, or for more than one service tier.
     pub fn find(
+        format: &str,
         summary: &RequestSummary,
         body: &[u8],
         headers: &HeaderMap,
@@ -56,8 +57,15 @@ impl RequestOptions {
             true => Vec::new(),
             false => find_options(body)?,
         };
+        let is_tier = |found: &&FoundOption| found.option == ProviderOption::ServiceTier;
+        if let Some(second) = found.iter().filter(is_tier).nth(1) {
+            let why = "is a second service tier: a request has one";
+            return Err(InvalidRequest::new(&second.field, why));
+        }
+        // A tier in a field that servers of the format do not read has no effect, so its price does not apply.
+        let has_effect = |found: &FoundOption| !is_tier(&found) || found.is_tier_of(format);
         let options = found.into_iter().map(|found| RequestedOption {
-            is_priced: price.names_option(&found),
+            is_priced: price.names_option(&found) && has_effect(&found),
             found,
         });
         Ok(Self {

@@ -76,7 +76,8 @@ impl PricedRequest {
 
         let default_max_tokens = context.settings.default_max_tokens;
         let price = reloadable.prices.chat(reloadable.catalogue.names(model));
-        let find = || RequestOptions::find(&summary, body, request.headers, price);
+        let format = request.endpoint.format.name();
+        let find = || RequestOptions::find(format, &summary, body, request.headers, price);
         let options = large_work::run_in_place(size, find)?;
         let (prices, parts) = options.prices(price)?;
         let needs_hold = request.has_limit && !(prices.is_free() && parts.is_free());

@@ -128,6 +128,8 @@ async fn options_are_forwarded_only_if_they_are_allowed_or_priced(backend: Backe
     // Path, members, and what is dropped if the channel allows nothing ("" for 400).
     let cases = [
         (CHAT, json!({"service_tier": "scale"}), "service_tier"),
+        // A field of another format does not set the price of a tier.
+        (CHAT, json!({"serviceTier": "flex"}), "serviceTier"),
         (CHAT, json!({"store": true}), "store"),
         (CHAT, json!({"models": ["gpt-5-pro"]}), "models"),
         (CHAT, json!({"enable_search": true}), ""),
@@ -247,6 +249,20 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
             );
         }
     }
+    for (field, cost) in [("serviceTier", 2.0), ("speed", 2.0)] {
+        let (_, before) = client.balances().await;
+        let body = request(CHAT, "strict", &json!({field: "flex"}));
+        let reply = client.post(CHAT, &body).await.expect(200);
+        assert_eq!(reply.header("x-tollgate-dropped"), field);
+        assert!(upstream.take()[0].body[field].is_null(), "{field}");
+        let (_, after) = client.balances().await;
+        assert!((after - before - cost).abs() < 1e-6, "{field}");
+    }
+    let two_tiers = json!({"service_tier": "priority", "speed": "flex"});
+    let reply = client
+        .post(CHAT, &request(CHAT, "strict", &two_tiers))
+        .await;
+    rejected(&reply, 400, "speed");
     // The format of Anthropic cannot carry a tier of OpenAI: the request is rejected, so nobody pays for a tier that was not sent.
     let mut body = request(CHAT, "strict", &json!({"service_tier": "priority"}));
     body["model"] = json!("anthropic-strict");
