@@ -109,7 +109,7 @@ pub const REASONS: &[(&str, &str)] = &[
     ),
     (
         "max_tool_calls",
-        "limits calls of tools that the vendor runs, and such tools are rejected",
+        "limits the number, and so the cost, of searches",
     ),
     ("include", "requests details of tools that the vendor runs"),
     (

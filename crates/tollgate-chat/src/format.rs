@@ -83,7 +83,7 @@ pub trait Format: Send + Sync {
         body: &Bytes,
         summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, InvalidRequest>;
+    ) -> Result<ForwardedRequest, InvalidRequest>;
 
     /// Reads an upstream's complete (non-streaming) response with HTTP status 200.
     fn read_response(&self, body: &[u8]) -> Result<hub::Response, MalformedResponse>;
@@ -209,6 +209,34 @@ pub struct WrittenRequest {
     /// Name of the forced tool that replaces JSON output on models without it. The response is changed back by
     /// [`crate::json_tool`].
     pub json_tool: Option<String>,
+}
+
+/// A request as forwarded to an upstream of the client's format.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ForwardedRequest {
+    /// JSON text.
+    pub body: Bytes,
+    /// The client's fields that were left out or weakened, as paths, each once.
+    pub dropped: Vec<String>,
+}
+
+impl ForwardedRequest {
+    /// The client's bytes, unchanged.
+    pub(crate) fn unchanged(body: &Bytes) -> Self {
+        Self {
+            body: body.clone(),
+            dropped: Vec::new(),
+        }
+    }
+}
+
+impl From<WrittenRequest> for ForwardedRequest {
+    fn from(written: WrittenRequest) -> Self {
+        Self {
+            body: written.body.into(),
+            dropped: written.dropped,
+        }
+    }
 }
 
 /// How a response is written for a client.

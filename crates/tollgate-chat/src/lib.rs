@@ -33,8 +33,8 @@ pub mod tokens;
 pub use attachments::held_attachment_tokens;
 pub use error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 pub use format::{
-    FieldProbes, Format, ForwardedChunk, ForwardedResponse, RenderOptions, RequestSummary,
-    StreamForwarder, StreamReader, StreamWriter, Target, Thread, WrittenRequest,
+    FieldProbes, Format, ForwardedChunk, ForwardedRequest, ForwardedResponse, RenderOptions,
+    RequestSummary, StreamForwarder, StreamReader, StreamWriter, Target, Thread, WrittenRequest,
 };
 pub use open_ended::has_open_ended_prompt;
 

@@ -23,8 +23,8 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedRequest, ForwardedResponse, RenderOptions, RequestSummary,
+    StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
@@ -88,7 +88,7 @@ impl Format for ChatCompletions {
         body: &Bytes,
         summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, InvalidRequest> {
+    ) -> Result<ForwardedRequest, InvalidRequest> {
         forward::forward_request(body, summary, target)
     }
 

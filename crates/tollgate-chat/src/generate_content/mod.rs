@@ -46,8 +46,8 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedRequest, ForwardedResponse, RenderOptions, RequestSummary,
+    StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 
@@ -107,7 +107,7 @@ impl Format for GenerateContent {
         body: &Bytes,
         summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, InvalidRequest> {
+    ) -> Result<ForwardedRequest, InvalidRequest> {
         forward::forward_request(body, summary, target)
     }
 

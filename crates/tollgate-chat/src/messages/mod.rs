@@ -29,8 +29,8 @@ use bytes::Bytes;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedRequest, ForwardedResponse, RenderOptions, RequestSummary,
+    StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 use crate::output_cap;
@@ -93,7 +93,7 @@ impl Format for Messages {
         body: &Bytes,
         summary: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, InvalidRequest> {
+    ) -> Result<ForwardedRequest, InvalidRequest> {
         forward::forward_request(body, summary, target)
     }
 

@@ -33,8 +33,8 @@ pub(crate) use namespace_tool::namespaced_custom_tools;
 
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
-    FieldProbes, Format, ForwardedResponse, RenderOptions, RequestSummary, StreamForwarder,
-    StreamReader, StreamWriter, Target, WrittenRequest,
+    FieldProbes, Format, ForwardedRequest, ForwardedResponse, RenderOptions, RequestSummary,
+    StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
 use crate::output_cap;
@@ -101,7 +101,7 @@ impl Format for Responses {
         body: &Bytes,
         _: &RequestSummary,
         target: &Target<'_>,
-    ) -> Result<Bytes, InvalidRequest> {
+    ) -> Result<ForwardedRequest, InvalidRequest> {
         forward::forward_request(body, target)
     }
 

@@ -60,7 +60,13 @@ fn requests_are_forwarded() {
             Err(error) => return rejected(&error),
         };
         match format.forward_request(&body, &summary, &target(case, &capabilities)) {
-            Ok(sent) => forwarded(&sent, &body),
+            Ok(sent) => {
+                let mut outcome = forwarded(&sent.body, &body);
+                if !sent.dropped.is_empty() {
+                    outcome["dropped"] = json!(sent.dropped);
+                }
+                outcome
+            }
             Err(error) => rejected(&error),
         }
     });

@@ -95,7 +95,7 @@ fn requests_are_unchanged_after_a_round_trip_in_their_format() {
                 .forward_request(&Bytes::from(input), &summary, &target)
                 .unwrap();
             assert_eq!(
-                format.read_request(&sent).unwrap().turns,
+                format.read_request(&sent.body).unwrap().turns,
                 request.turns,
                 "{case:?}"
             );

@@ -83,9 +83,9 @@ fn exercise_request(format: &dyn Format, body: &Bytes) -> Result<(), String> {
         if let Ok(summary) = &summary
             && let Ok(sent) = format.forward_request(body, summary, &target)
             && format.name() == "messages"
-            && !is_json(&sent)
+            && !is_json(&sent.body)
         {
-            return Err(format!("the forwarded request is no JSON: {sent:?}"));
+            return Err(format!("the forwarded request is no JSON: {:?}", sent.body));
         }
         for to in FORMATS {
             if let Ok(request) = &request
@@ -180,7 +180,9 @@ proptest! {
         let case = Value::Null;
         if let Ok(response) = format.read_response(&body) {
             let written = format.write_response(&response, &options(&case, None));
-            prop_assert!(format.read_response(&written).is_ok(), "{}", String::from_utf8_lossy(&written));
+            // Of a damaged response nothing may be left, and responses rejects a response without output.
+            let is_empty = format.name() == "responses" && parse(&written)["output"] == json!([]);
+            prop_assert!(is_empty || format.read_response(&written).is_ok(), "{}", String::from_utf8_lossy(&written));
             prop_assert!(is_json(&format.envelope_response(written)));
         }
         let _ = format.forward_response(&body, "x");
@@ -214,7 +216,8 @@ proptest! {
         let summary = format.summarize_request(&bytes).unwrap();
         let sent = format.forward_request(&bytes, &summary, &target(&Value::Null, &capabilities)).unwrap();
         // A request that uses spellings of this gateway is translated through the hub.
-        prop_assert!(sent == bytes || !summary.is_native);
+        prop_assert!(sent.body == bytes || !summary.is_native);
+        prop_assert_eq!(sent.dropped, Vec::<String>::new());
     }
 
     #[test]

@@ -191,7 +191,11 @@ impl Conversation {
     ) -> Result<PreparedRequest, ChatErrorResponse> {
         self.check_counted(format, channel)?;
         let forward = || format.forward_request(&self.raw, &self.summary, target);
-        let mut body = large_work::run_in_place(self.raw.len(), forward)?;
+        let forwarded = large_work::run_in_place(self.raw.len(), forward)?;
+        self.check_dropped(&forwarded.dropped)?;
+        let mut dropped = not_forwarded.names;
+        dropped.extend(forwarded.dropped);
+        let mut body = forwarded.body;
         if format.stores_replies() && must_not_store(&body, channel, binding) {
             body = add_store_false(&body).unwrap_or(body);
         }
@@ -200,7 +204,7 @@ impl Conversation {
             body,
             forward: true,
             hides_thoughts: false,
-            dropped: not_forwarded.names,
+            dropped,
             headers: not_forwarded.headers,
             renamed_tools: Vec::new(),
             json_tool: None,

@@ -11,7 +11,7 @@ use crate::chat_completions::model_limits::{limit_max_tokens, supported_effort};
 use crate::chat_completions::request_summary::{OTHER_FIELDS, field_bit};
 use crate::chat_completions::{request_read, request_write};
 use crate::error::InvalidRequest;
-use crate::format::{RequestSummary, Target};
+use crate::format::{ForwardedRequest, RequestSummary, Target};
 use crate::hub::{Effort, SamplingSupport};
 use crate::lazy_json::{LazyVisitor, RawJson, next_key, visit_json};
 
@@ -42,9 +42,9 @@ pub(in crate::chat_completions) fn forward_request(
     body: &Bytes,
     summary: &RequestSummary,
     target: &Target<'_>,
-) -> Result<Bytes, InvalidRequest> {
+) -> Result<ForwardedRequest, InvalidRequest> {
     if is_unchanged(summary, target) {
-        return Ok(body.clone());
+        return Ok(ForwardedRequest::unchanged(body));
     }
     apply_changes(body, summary, target)
 }
@@ -77,14 +77,17 @@ fn apply_changes(
     body: &Bytes,
     summary: &RequestSummary,
     target: &Target<'_>,
-) -> Result<Bytes, InvalidRequest> {
+) -> Result<ForwardedRequest, InvalidRequest> {
     let mut members = Vec::with_capacity(16);
     visit_json(body, MemberCollector(&mut members))?;
     if needs_translation(&members, target) {
         let request = request_read::read_request(body)?;
-        return request_write::write_request(&request, target).map(|written| written.body.into());
+        return request_write::write_request(&request, target).map(ForwardedRequest::from);
     }
-    let mut changes = MemberChanges(&mut members);
+    let mut changes = MemberChanges {
+        members: &mut members,
+        dropped: Vec::new(),
+    };
     if !target.capabilities.supports_chat_search && changes.find(SEARCH).is_some() {
         let why = "requests web search, which this model does not support on chat completions: its channel must offer the responses format";
         return Err(InvalidRequest::new(SEARCH, why));
@@ -98,7 +101,11 @@ fn apply_changes(
     if target.capabilities.rejects_unknown_fields {
         changes.remove_undocumented();
     }
-    Ok(write_members(body, &members, added))
+    let dropped = changes.dropped;
+    Ok(ForwardedRequest {
+        body: write_members(body, &members, added),
+        dropped,
+    })
 }
 
 /// Whether a change needs the parsed conversation. That is rare; the request is then translated through the hub.
@@ -122,14 +129,26 @@ fn needs_translation(members: &[Member<'_>], target: &Target<'_>) -> bool {
         || (target.capabilities.requires_past_reasoning && lacks_reasoning())
 }
 
-struct MemberChanges<'m, 'a>(&'m mut Vec<Member<'a>>);
+struct MemberChanges<'m, 'a> {
+    members: &'m mut Vec<Member<'a>>,
+    /// The names of members that are left out or weakened.
+    dropped: Vec<String>,
+}
 
 impl<'a> MemberChanges<'_, 'a> {
     /// The member of that name, if it is there and not `null`.
     fn find(&mut self, name: &str) -> Option<&mut Member<'a>> {
-        self.0
+        self.members
             .iter_mut()
             .find(|member| member.name == name && member.value != "null")
+    }
+
+    /// Changes a member that is there and not `null`, and names it as left out or weakened.
+    fn drop_field(&mut self, name: &str, change: Change) {
+        if let Some(member) = self.find(name) {
+            member.change = change;
+            self.dropped.push(name.to_owned());
+        }
     }
 
     fn set(&mut self, name: &str, change: Change) {
@@ -167,12 +186,14 @@ impl<'a> MemberChanges<'_, 'a> {
             let lower = cap
                 .filter(|(requested, cap)| cap < requested)
                 .map(|(_, cap)| cap.to_string());
+            let is_lowered = lower.is_some();
             member.change = match (name == supported, lower) {
                 (true, None) => Change::Keep,
                 (true, Some(cap)) => Change::Value(cap),
                 (false, None) => Change::Name(supported),
                 (false, Some(cap)) => Change::NameAndValue(supported, cap),
             };
+            self.dropped.extend(is_lowered.then(|| name.to_owned()));
         }
     }
 
@@ -185,7 +206,7 @@ impl<'a> MemberChanges<'_, 'a> {
             SamplingSupport::None => &["temperature", "top_p", "top_k"],
         };
         for name in unsupported {
-            self.set(name, Change::Remove);
+            self.drop_field(name, Change::Remove);
         }
     }
 
@@ -204,19 +225,23 @@ impl<'a> MemberChanges<'_, 'a> {
         if !target.capabilities.supports_forced_tools {
             let choice = self.find("tool_choice");
             if choice.is_some_and(|choice| !["\"auto\"", "\"none\""].contains(&choice.value)) {
-                self.set("tool_choice", Change::Value("\"auto\"".to_owned()));
+                self.drop_field("tool_choice", Change::Value("\"auto\"".to_owned()));
             }
         }
         let effort = self
             .find("reasoning_effort")
             .map(|effort| effort.value.trim_matches('"'));
         if let Some(requested) = effort.and_then(Effort::parse) {
-            let change = match supported_effort(requested, target.capabilities.thinking) {
-                Some(sent) if sent == requested => Change::Keep,
-                Some(sent) => Change::Value(format!("\"{}\"", sent.as_str())),
-                None => Change::Remove,
-            };
-            self.set("reasoning_effort", change);
+            match supported_effort(requested, target.capabilities.thinking) {
+                Some(sent) if sent == requested => {}
+                Some(sent) => {
+                    let change = Change::Value(format!("\"{}\"", sent.as_str()));
+                    self.drop_field("reasoning_effort", change);
+                }
+                // A model that does not reason needs no field for it.
+                None if requested == Effort::None => self.set("reasoning_effort", Change::Remove),
+                None => self.drop_field("reasoning_effort", Change::Remove),
+            }
         }
     }
 
@@ -228,7 +253,7 @@ impl<'a> MemberChanges<'_, 'a> {
         }
         let Some(options) = self.find("stream_options") else {
             // A `null` is removed: the member is added.
-            self.0
+            self.members
                 .iter_mut()
                 .filter(|m| m.name == "stream_options")
                 .for_each(|m| m.change = Change::Remove);
@@ -246,9 +271,12 @@ impl<'a> MemberChanges<'_, 'a> {
     }
 
     fn remove_undocumented(&mut self) {
-        for member in self.0.iter_mut() {
+        for member in self.members.iter_mut() {
             if !is_documented(&member.name) {
                 member.change = Change::Remove;
+                if member.value != "null" {
+                    self.dropped.push(member.name.clone().into_owned());
+                }
             }
         }
     }
@@ -381,7 +409,10 @@ mod tests {
                         };
                         if is_unchanged(&summary, &target) {
                             unchanged += 1;
-                            assert_eq!(apply_changes(&body, &summary, &target).unwrap(), body);
+                            assert_eq!(
+                                apply_changes(&body, &summary, &target).unwrap(),
+                                ForwardedRequest::unchanged(&body)
+                            );
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use memchr::memmem;
 
 use crate::error::InvalidRequest;
-use crate::format::{RequestSummary, Target};
+use crate::format::{ForwardedRequest, RequestSummary, Target};
 use crate::generate_content::request_summary::{self, GenerationConfig};
 use crate::generate_content::{request_read, request_write};
 use crate::hub::{ReasoningControl, SamplingSupport};
@@ -15,13 +15,12 @@ pub(crate) fn forward_request(
     body: &Bytes,
     summary: &RequestSummary,
     target: &Target<'_>,
-) -> Result<Bytes, InvalidRequest> {
+) -> Result<ForwardedRequest, InvalidRequest> {
     if !needs_rewrite(body, summary, target) {
-        return Ok(body.clone());
+        return Ok(ForwardedRequest::unchanged(body));
     }
     let request = request_read::read_request(body)?;
-    let written = request_write::write_request(&request, target)?;
-    Ok(Bytes::from(written.body))
+    request_write::write_request(&request, target).map(ForwardedRequest::from)
 }
 
 fn needs_rewrite(body: &[u8], summary: &RequestSummary, target: &Target<'_>) -> bool {

@@ -11,23 +11,29 @@ use crate::hub::{Reasoning, SamplingSupport};
 use crate::messages::request_read::read_thinking;
 use crate::messages::request_write::{Sampling, limit_max_tokens, write_thinking};
 
-/// The changes that `target` requires: each member's name with its new value, or `None` to remove it.
+/// The name of a member with its new value, or with `None` to remove it.
+type MemberChange = (&'static str, Option<Value>);
+
+/// The changes that `target` requires, and the names of the members that they leave out or weaken.
 pub(crate) fn list_member_changes(
     members: &[(Cow<'_, str>, &RawValue)],
     target: &Target<'_>,
-) -> Vec<(&'static str, Option<Value>)> {
+) -> (Vec<MemberChange>, Vec<String>) {
     let get = |name: &str| {
         let raw = members.iter().find(|member| member.0 == name)?.1;
         let value = Value::deserialize(&mut serde_json::Deserializer::from_str(raw.get())).ok();
         value.filter(|value| !value.is_null())
     };
     let has = |name: &str| members.iter().any(|member| member.0 == name);
-    let mut out = Vec::new();
+    let (mut out, mut dropped) = (Vec::new(), Vec::new());
     let max_tokens = get("max_tokens").and_then(|n| n.as_u64());
     let reasoning = read_reasoning(&get("thinking"), &get("output_config"));
     let supported_max = limit_max_tokens(max_tokens, reasoning.as_ref(), target);
     if max_tokens != Some(supported_max) {
         out.push(("max_tokens", Some(json!(supported_max))));
+    }
+    if max_tokens.is_some_and(|requested| requested > supported_max) {
+        dropped.push("max_tokens".to_owned());
     }
     if target.capabilities.sampling != SamplingSupport::All {
         let requested = Sampling {
@@ -50,29 +56,29 @@ pub(crate) fn list_member_changes(
                 requested.top_k.is_some() && remaining.top_k.is_none(),
             ),
         ];
-        out.extend(
-            removed
-                .iter()
-                .filter(|(_, removed)| *removed)
-                .map(|(name, _)| (*name, None)),
-        );
+        for (name, _) in removed.iter().filter(|(_, is_removed)| *is_removed) {
+            out.push((*name, None));
+            dropped.push((*name).to_owned());
+        }
     }
     if has("thinking") || has("output_config") {
-        change_thinking(
+        let is_weakened = change_thinking(
             get("thinking"),
             get("output_config"),
             supported_max,
             target,
             &mut out,
         );
+        dropped.extend(is_weakened.then(|| "thinking".to_owned()));
     }
     if !target.capabilities.supports_forced_tools
         && let Some(choice) = get("tool_choice")
         && (choice["type"] == "any" || choice["type"] == "tool")
     {
         out.push(("tool_choice", Some(unforce_choice(&choice))));
+        dropped.push("tool_choice".to_owned());
     }
-    out
+    (out, dropped)
 }
 
 /// Converts a `tool_choice` that forces a call to one that does not.
@@ -95,16 +101,17 @@ fn read_reasoning(thinking: &Option<Value>, config: &Option<Value>) -> Option<Re
     read_thinking(members_of(thinking), &mut members_of(config))
 }
 
+/// Adds the changes of thinking and its effort. Returns whether they weaken what the client requested.
 fn change_thinking(
     thinking: Option<Value>,
     config: Option<Value>,
     max_tokens: u64,
     target: &Target<'_>,
-    out: &mut Vec<(&'static str, Option<Value>)>,
-) {
+    out: &mut Vec<MemberChange>,
+) -> bool {
     let mut remaining = members_of(&config);
     let Some(reasoning) = read_thinking(members_of(&thinking), &mut remaining) else {
-        return;
+        return false;
     };
     let sent = write_thinking(&reasoning, target.capabilities, max_tokens, true);
     if let Some(effort) = sent.effort {
@@ -117,4 +124,5 @@ fn change_thinking(
     if supported != config && (supported.is_some() || config.as_ref() != Some(&json!({}))) {
         out.push(("output_config", supported));
     }
+    sent.is_weakened
 }

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::json_edits::{Members, apply_edits, span};
 use super::member_changes::list_member_changes;
 use crate::error::InvalidRequest;
-use crate::format::{RequestSummary, Target};
+use crate::format::{ForwardedRequest, RequestSummary, Target};
 
 /// See [`crate::Format::forward_request`].
 pub(crate) fn forward_request(
     body: &Bytes,
     summary: &RequestSummary,
     target: &Target<'_>,
-) -> Result<Bytes, InvalidRequest> {
+) -> Result<ForwardedRequest, InvalidRequest> {
     let members: Members<'_> = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
-    let mut changes = list_member_changes(&members.0, target);
+    let (mut changes, dropped) = list_member_changes(&members.0, target);
     if summary.model.as_deref() != Some(target.model) {
         changes.push(("model", Some(json!(target.model))));
     }
@@ -26,14 +26,18 @@ pub(crate) fn forward_request(
         changes.push(("stream", target.stream.then_some(json!(true))));
     }
     if changes.is_empty() {
-        return Ok(body.clone());
+        return Ok(ForwardedRequest::unchanged(body));
     }
     let is_present = |name: &str| members.0.iter().any(|member| member.0 == name);
     let in_place = |(name, value): &(&str, Option<Value>)| value.is_some() && is_present(name);
-    if changes.iter().all(in_place) {
-        return Ok(Bytes::from(replace_values(body, &members, &changes)));
-    }
-    Ok(Bytes::from(rebuild_object(&members, &changes)))
+    let changed = match changes.iter().all(in_place) {
+        true => replace_values(body, &members, &changes),
+        false => rebuild_object(&members, &changes),
+    };
+    Ok(ForwardedRequest {
+        body: changed.into(),
+        dropped,
+    })
 }
 
 /// Replaces the values of existing members in the text.

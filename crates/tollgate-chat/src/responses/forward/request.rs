@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use super::json_edits::{JsonEdits, json_string};
 use crate::error::InvalidRequest;
-use crate::format::Target;
+use crate::format::{ForwardedRequest, Target};
 use crate::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
 
 #[derive(Deserialize)]
@@ -28,7 +28,10 @@ struct ReasoningBody<'a> {
 }
 
 /// See [`crate::Format::forward_request`].
-pub(crate) fn forward_request(body: &Bytes, target: &Target<'_>) -> Result<Bytes, InvalidRequest> {
+pub(crate) fn forward_request(
+    body: &Bytes,
+    target: &Target<'_>,
+) -> Result<ForwardedRequest, InvalidRequest> {
     let text =
         std::str::from_utf8(body).map_err(|_| InvalidRequest::body("the body is not UTF-8"))?;
     let wire: RequestBody<'_> = serde_json::from_str(text)
@@ -37,33 +40,46 @@ pub(crate) fn forward_request(body: &Bytes, target: &Target<'_>) -> Result<Bytes
     if let Some(model) = wire.model {
         edits.replace(model, json_string(target.model));
     }
-    replace_unsupported_settings(&wire, target.capabilities, &mut edits);
-    Ok(edits.apply().map_or_else(|| body.clone(), Bytes::from))
+    let dropped = replace_unsupported_settings(&wire, target.capabilities, &mut edits);
+    Ok(ForwardedRequest {
+        body: edits.apply().map_or_else(|| body.clone(), Bytes::from),
+        dropped: dropped.into_iter().map(str::to_owned).collect(),
+    })
 }
 
-/// Sets unsupported fields to `null`, which counts as absent, and lowers values that are out of
-/// range.
+/// Sets unsupported fields to `null`, which counts as absent, and lowers values that are out of range. Returns the names of the fields that are
+/// left out or weakened.
 fn replace_unsupported_settings(
     wire: &RequestBody<'_>,
     capabilities: &ModelCapabilities,
     edits: &mut JsonEdits<'_>,
-) {
-    let mut remove = |value: Option<&RawValue>| {
+) -> Vec<&'static str> {
+    let unsupported: &[(&'static str, Option<&RawValue>)] = match capabilities.sampling {
+        SamplingSupport::All => &[],
+        SamplingSupport::TemperatureOrTopP if wire.temperature.is_some() => {
+            &[("top_p", wire.top_p)]
+        }
+        SamplingSupport::TemperatureOrTopP => &[],
+        SamplingSupport::None => &[("temperature", wire.temperature), ("top_p", wire.top_p)],
+    };
+    let mut dropped = Vec::new();
+    for (name, value) in unsupported {
         if let Some(value) = value {
             edits.replace(value, "null");
-        }
-    };
-    match capabilities.sampling {
-        SamplingSupport::All => {}
-        SamplingSupport::TemperatureOrTopP if wire.temperature.is_some() => remove(wire.top_p),
-        SamplingSupport::TemperatureOrTopP => {}
-        SamplingSupport::None => {
-            remove(wire.temperature);
-            remove(wire.top_p);
+            dropped.push(*name);
         }
     }
-    if capabilities.thinking == ReasoningControl::Unsupported {
-        remove(wire.reasoning);
+    let effort = wire
+        .reasoning
+        .and_then(|raw| serde_json::from_str::<ReasoningBody<'_>>(raw.get()).ok())
+        .and_then(|reasoning| reasoning.effort);
+    let is_off = effort.is_some_and(|effort| effort.get() == "\"none\"");
+    if capabilities.thinking == ReasoningControl::Unsupported
+        && let Some(reasoning) = wire.reasoning
+    {
+        edits.replace(reasoning, "null");
+        // A model that does not reason needs no field to switch it off.
+        dropped.extend((!is_off).then_some("reasoning"));
     }
     let cannot_disable = matches!(
         capabilities.thinking,
@@ -73,14 +89,9 @@ fn replace_unsupported_settings(
                 ..
             }
     );
-    let reasoning = wire.reasoning.filter(|_| cannot_disable);
-    let effort =
-        reasoning.and_then(|raw| serde_json::from_str::<ReasoningBody<'_>>(raw.get()).ok());
-    if let Some(effort) = effort
-        .and_then(|body| body.effort)
-        .filter(|e| e.get() == "\"none\"")
-    {
+    if let Some(effort) = effort.filter(|_| is_off && cannot_disable) {
         edits.replace(effort, "\"low\"");
+        dropped.push("reasoning");
     }
     if let (Some(cap), Some(max)) = (wire.max_output_tokens, capabilities.max_output_tokens)
         && cap
@@ -89,13 +100,16 @@ fn replace_unsupported_settings(
             .is_ok_and(|requested| requested > max)
     {
         edits.replace(cap, max.to_string());
+        dropped.push("max_output_tokens");
     }
     if let Some(choice) = wire
         .tool_choice
         .filter(|raw| !capabilities.supports_forced_tools && forces_tool_use(raw))
     {
         edits.replace(choice, "\"auto\"");
+        dropped.push("tool_choice");
     }
+    dropped
 }
 
 fn forces_tool_use(choice: &RawValue) -> bool {
