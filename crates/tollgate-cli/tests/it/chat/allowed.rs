@@ -7,6 +7,7 @@ use crate::harness::{Backend, Client, Reply, Setup, on_both};
 
 on_both!(
     options_are_forwarded_only_if_they_are_allowed_or_priced,
+    settings_that_a_forwarded_request_loses_are_named,
     a_reload_changes_what_a_channel_allows,
     responses_are_stored_only_if_the_channel_allows_it,
     parts_with_a_price_are_held_and_charged_separately,
@@ -267,6 +268,28 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
     let mut body = request(CHAT, "strict", &json!({"service_tier": "priority"}));
     body["model"] = json!("anthropic-strict");
     rejected(&client.post(CHAT, &body).await, 400, "service_tier");
+}
+
+async fn settings_that_a_forwarded_request_loses_are_named(backend: Backend) {
+    let upstream = Upstream::start(provider).await;
+    let url = &upstream.url;
+    let channel = format!(
+        "[[channel]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodels = [\"gpt-5\"]"
+    );
+    let gateway = Setup::new(backend).config(&channel).start().await;
+    let client = gateway.unlimited_client().await;
+    for path in [CHAT, RESPONSES] {
+        let mut body = request(path, "strict", &json!({"temperature": 0.2}));
+        body["model"] = json!("gpt-5");
+        let reply = client.post(path, &body).await.expect(200);
+        assert_eq!(reply.header("x-tollgate-dropped"), "temperature");
+        assert!(upstream.take()[0].body["temperature"].is_null(), "{path}");
+        let strict = [("x-tollgate-strict", "true")];
+        let reply = client.post_with(path, &body, &strict).await;
+        rejected(&reply, 400, "temperature");
+        assert!(upstream.take().is_empty());
+    }
+    gateway.close().await;
 }
 
 async fn a_reload_changes_what_a_channel_allows(backend: Backend) {
