@@ -84,7 +84,14 @@ pub(crate) fn write_field_table(page: &mut String, spec: &RequestSpec) {
             }
         }
     }
-    page.push_str("\nNumbers must be JSON numbers without quotes. `null` counts as absent. Unknown fields are ignored and reported in `adjustments`; with the header `x-tollgate-strict: true` they are an error.\n\n");
+    let except = match spec.every_field().any(|field| field.name == "seconds") {
+        true => ", except `seconds`",
+        false => "",
+    };
+    let _ = write!(
+        page,
+        "\nNumbers must be JSON numbers without quotes{except}. `null` counts as absent. Unknown fields are ignored and reported in `adjustments`; with the header `x-tollgate-strict: true` they are an error.\n\n"
+    );
 }
 
 fn write_field_row(
@@ -222,7 +229,7 @@ pub(crate) fn write_responses(page: &mut String, about: &str) {
     let _ = writeln!(page, "## Responses\n\n{about}\n");
     page.push_str("## Errors\n\n| Status | `error.type` | Cause |\n|---|---|---|\n");
     page.push_str("| 400 | `invalid_request_error` | a required field is missing, a value has the wrong type or is not allowed, or a rule is violated; the message names the field, the value received and the values allowed |\n");
-    page.push_str("| 402 | `payment_required` | the balance or the key's quota does not cover the request |\n");
+    page.push_str("| 402 | `payment_required` | the balance, the key's quota or a budget does not cover the request |\n");
     page.push_str("| 404 | `not_found_error` | the model id is unknown |\n\n");
     page.push_str("[Errors](../errors.md) lists the errors that all endpoints have in common.\n\n");
 }

@@ -185,7 +185,7 @@ fn seconds_schema() -> Value {
 }
 
 fn size_schema() -> Value {
-    json!({ "type": "string", "description": "Width and height in pixels, or the tier such as `720p` while they follow a reference image that is not fetched yet.", "examples": ["1280x720"] })
+    json!({ "type": "string", "description": "Width and height in pixels, or the tier such as `720p` if they follow a reference image that is given as a URL.", "examples": ["1280x720"] })
 }
 
 fn timestamp_schema() -> Value {

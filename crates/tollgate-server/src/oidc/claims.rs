@@ -301,7 +301,7 @@ mod tests {
             let claims = changed(
                 &json!({ "preferred_username": null, "email": "ann@x", "email_verified": verified }),
             );
-            let name = |settings| account(&claims, settings).unwrap().name;
+            let name = |settings: &Oidc| account(&claims, settings).unwrap().name;
             assert_eq!(name(&settings()), as_fallback, "{verified}");
             assert_eq!(name(&by_email), as_claim, "{verified}");
         }
