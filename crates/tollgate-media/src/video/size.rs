@@ -109,13 +109,19 @@ impl FrameSizes {
         if let (Some(sent), Some(pixels)) = (&size, pixels) {
             report_size(draft, sent, pixels, row.ratio, self.tiers[level]);
         }
-        let has_pixels = size.as_deref().and_then(PixelSize::parse).is_some();
-        let price_size = match (pixels, ratio) {
-            // Not as requested: other fields, or the nearest size of the table, take precedence over the requested pixels.
-            (Some(pixels), _) if has_pixels => pixels.to_string(),
-            (_, Some(ratio)) => ratio.to_owned(),
-            (None, None) => "auto".to_owned(),
-            (Some(_), None) => self.default_ratio.to_owned(),
+        let is_overridden = [
+            requested.ratio.map(|ratio| ratio.field),
+            requested.tier.map(|tier| tier.field),
+        ]
+        .contains(&Some("metadata"));
+        let price_size = match (size.as_deref().and_then(PixelSize::parse), ratio) {
+            (Some(requested), _) => match pixels.filter(|_| is_overridden) {
+                Some(used) => used.to_string(),
+                None => requested.to_string(),
+            },
+            (None, Some(ratio)) => ratio.to_owned(),
+            (None, None) if follows => "auto".to_owned(),
+            (None, None) => self.default_ratio.to_owned(),
         };
         let frame = VideoSize {
             pixels,
