@@ -25,7 +25,7 @@ pub use extra_fields::ExtraFields;
 pub use field_names::{ClientFormat, RequestField};
 pub use finish_reason::FinishReason;
 pub use model_capabilities::{
-    ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions,
+    ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions, is_default_sampling,
 };
 pub use part::{Citation, Opaque, Part, PartKind, Source, extract_text};
 pub use request::{

@@ -64,6 +64,11 @@ pub enum SamplingSupport {
     None,
 }
 
+/// Whether a temperature or `top_p` is 1, the default of every vendor: without it the response is the same.
+pub fn is_default_sampling(value: Option<f64>) -> bool {
+    value == Some(1.0)
+}
+
 /// How a model's reasoning (thinking) is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReasoningControl {

@@ -12,7 +12,7 @@ use crate::format::RequestSummary;
 use crate::lazy_json::{LazyVisitor, Scalar, VisitWith, next_key, visit_json};
 
 /// Top-level members of a request that are options, in all formats. An option of one format counts in a request of another format too: servers that
-/// support several formats may understand it.
+/// support several formats may understand it. A service tier is forwarded in the fields of its own format only.
 const MEMBERS: &[(&str, ProviderOption)] = &[
     ("service_tier", ProviderOption::ServiceTier),
     ("serviceTier", ProviderOption::ServiceTier),
@@ -39,6 +39,13 @@ const MEMBERS: &[(&str, ProviderOption)] = &[
     ("enable_search", ProviderOption::WebSearch),
     ("plugins", ProviderOption::OtherTools),
     ("audio", ProviderOption::AudioOutput),
+];
+
+/// Members that servers of Google's format read in two spellings: each with the other one.
+const OTHER_SPELLINGS: &[(&str, &str)] = &[
+    ("serviceTier", "service_tier"),
+    ("cachedContent", "cached_content"),
+    ("continuationToken", "continuation_token"),
 ];
 
 /// Members of all formats that are not options: of their names, only these spellings are forwarded.
@@ -195,11 +202,16 @@ struct Top<'s>(&'s mut Search);
 impl<'de> LazyVisitor<'de> for Top<'_> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let search = self.0;
-        // A bit for each row of `MEMBERS`.
+        // A bit for each row of `MEMBERS`; two spellings share one.
         let mut seen = 0_u32;
         while let Some(name) = next_key(&mut object)? {
             if let Some(at) = MEMBERS.iter().position(|member| member.0 == name) {
                 let (name, option) = MEMBERS[at];
+                let other = OTHER_SPELLINGS.iter().find(|spelling| spelling.0 == name);
+                let row = |(_, other): &(&str, &str)| {
+                    MEMBERS.iter().position(|member| member.0 == *other)
+                };
+                let at = other.and_then(row).unwrap_or(at);
                 if seen & (1 << at) != 0 {
                     let twice = || InvalidRequest::new(name, "is given twice");
                     search.error.get_or_insert_with(twice);

@@ -164,6 +164,14 @@ fn options_that_are_given_twice_are_rejected() {
             r#"{"service_tier":null,"service_tier":"flex"}"#,
             "service_tier",
         ),
+        (
+            r#"{"serviceTier":"default","service_tier":"flex"}"#,
+            "service_tier",
+        ),
+        (
+            r#"{"cached_content":null,"cachedContent":"a"}"#,
+            "cachedContent",
+        ),
         (r#"{"n":1,"store":false,"n":1,"store":true}"#, "store"),
     ] {
         let error = find_options(body.as_bytes()).unwrap_err();

@@ -23,6 +23,8 @@ struct RequestedOption {
     found: FoundOption,
     /// Whether the model has a price for the option: then it is forwarded to every channel.
     is_priced: bool,
+    /// Whether the option is a service tier in a field of another format. Its price does not apply, so no channel gets it.
+    is_foreign_tier: bool,
 }
 
 impl RequestedOption {
@@ -62,11 +64,13 @@ impl RequestOptions {
             let why = "is a second service tier: a request has one";
             return Err(InvalidRequest::new(&second.field, why));
         }
-        // A tier in a field that servers of the format do not read has no effect, so its price does not apply.
-        let has_effect = |found: &FoundOption| !is_tier(&found) || found.is_tier_of(format);
-        let options = found.into_iter().map(|found| RequestedOption {
-            is_priced: price.names_option(&found) && has_effect(&found),
-            found,
+        let options = found.into_iter().map(|found| {
+            let is_foreign_tier = is_tier(&&found) && !found.is_tier_of(format);
+            RequestedOption {
+                is_priced: price.names_option(&found) && !is_foreign_tier,
+                is_foreign_tier,
+                found,
+            }
         });
         Ok(Self {
             options: options.collect(),
@@ -127,7 +131,8 @@ impl RequestOptions {
     /// 400 if the response would be different without one of them.
     pub fn not_allowed(&self, channel: &Channel) -> Result<Vec<&FoundOption>, InvalidRequest> {
         let is_denied = |requested: &&RequestedOption| {
-            !requested.is_priced && !channel.allows(requested.found.option)
+            requested.is_foreign_tier
+                || (!requested.is_priced && !channel.allows(requested.found.option))
         };
         let denied = self.options.iter().filter(is_denied);
         let denied: Vec<_> = denied.map(|requested| &requested.found).collect();
@@ -140,8 +145,13 @@ impl RequestOptions {
 
     /// The priced option among `dropped`, the fields that have no equivalent in the channel's format. A client must not pay for such an option.
     pub fn priced_and_dropped(&self, dropped: &[String]) -> Option<&FoundOption> {
+        // A translated generate-content request names the tier by its first spelling.
+        let is_dropped = |field: &str| {
+            let mut names = dropped.iter().map(String::as_str);
+            names.any(|name| name == field || (field == "service_tier" && name == "serviceTier"))
+        };
         let mut found = self.options.iter().filter(|option| option.is_priced);
-        let found = found.find(|option| dropped.contains(&option.found.field));
+        let found = found.find(|option| is_dropped(&option.found.field));
         found.map(|option| &option.found)
     }
 

@@ -12,7 +12,7 @@ use crate::chat_completions::request_summary::{OTHER_FIELDS, field_bit};
 use crate::chat_completions::{request_read, request_write};
 use crate::error::InvalidRequest;
 use crate::format::{ForwardedRequest, RequestSummary, Target};
-use crate::hub::{Effort, SamplingSupport};
+use crate::hub::{Effort, SamplingSupport, is_default_sampling};
 use crate::lazy_json::{LazyVisitor, RawJson, next_key, visit_json};
 
 const SEARCH: &str = "web_search_options";
@@ -206,7 +206,13 @@ impl<'a> MemberChanges<'_, 'a> {
             SamplingSupport::None => &["temperature", "top_p", "top_k"],
         };
         for name in unsupported {
-            self.drop_field(name, Change::Remove);
+            let is_default = |member: &mut Member<'_>| {
+                *name != "top_k" && is_default_sampling(member.value.parse().ok())
+            };
+            match self.find(name).is_some_and(is_default) {
+                true => self.set(name, Change::Remove),
+                false => self.drop_field(name, Change::Remove),
+            }
         }
     }
 
@@ -273,10 +279,10 @@ impl<'a> MemberChanges<'_, 'a> {
     fn remove_undocumented(&mut self) {
         for member in self.members.iter_mut() {
             if !is_documented(&member.name) {
-                member.change = Change::Remove;
-                if member.value != "null" {
+                if member.value != "null" && member.change != Change::Remove {
                     self.dropped.push(member.name.clone().into_owned());
                 }
+                member.change = Change::Remove;
             }
         }
     }

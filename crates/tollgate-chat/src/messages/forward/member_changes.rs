@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::format::Target;
-use crate::hub::{Reasoning, SamplingSupport};
+use crate::hub::{Reasoning, SamplingSupport, is_default_sampling};
 use crate::messages::request_read::read_thinking;
 use crate::messages::request_write::{Sampling, limit_max_tokens, write_thinking};
 
@@ -46,19 +46,22 @@ pub(crate) fn list_member_changes(
             (
                 "temperature",
                 requested.temperature.is_some() && remaining.temperature.is_none(),
+                is_default_sampling(requested.temperature),
             ),
             (
                 "top_p",
                 requested.top_p.is_some() && remaining.top_p.is_none(),
+                is_default_sampling(requested.top_p),
             ),
             (
                 "top_k",
                 requested.top_k.is_some() && remaining.top_k.is_none(),
+                false,
             ),
         ];
-        for (name, _) in removed.iter().filter(|(_, is_removed)| *is_removed) {
+        for (name, _, is_default) in removed.iter().filter(|(_, is_removed, _)| *is_removed) {
             out.push((*name, None));
-            dropped.push((*name).to_owned());
+            dropped.extend((!is_default).then(|| (*name).to_owned()));
         }
     }
     if has("thinking") || has("output_config") {
@@ -69,7 +72,11 @@ pub(crate) fn list_member_changes(
             target,
             &mut out,
         );
-        dropped.extend(is_weakened.then(|| "thinking".to_owned()));
+        let name = match has("thinking") {
+            true => "thinking",
+            false => "output_config",
+        };
+        dropped.extend(is_weakened.then(|| name.to_owned()));
     }
     if !target.capabilities.supports_forced_tools
         && let Some(choice) = get("tool_choice")

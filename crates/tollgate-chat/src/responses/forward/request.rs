@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::json_edits::{JsonEdits, json_string};
 use crate::error::InvalidRequest;
 use crate::format::{ForwardedRequest, Target};
-use crate::hub::{ModelCapabilities, ReasoningControl, SamplingSupport};
+use crate::hub::{ModelCapabilities, ReasoningControl, SamplingSupport, is_default_sampling};
 
 #[derive(Deserialize)]
 struct RequestBody<'a> {
@@ -25,6 +25,7 @@ struct RequestBody<'a> {
 struct ReasoningBody<'a> {
     #[serde(borrow)]
     effort: Option<&'a RawValue>,
+    summary: Option<&'a RawValue>,
 }
 
 /// See [`crate::Format::forward_request`].
@@ -66,20 +67,22 @@ fn replace_unsupported_settings(
     for (name, value) in unsupported {
         if let Some(value) = value {
             edits.replace(value, "null");
-            dropped.push(*name);
+            let is_default = is_default_sampling(value.get().parse().ok());
+            dropped.extend((!is_default).then_some(*name));
         }
     }
-    let effort = wire
+    let settings = wire
         .reasoning
-        .and_then(|raw| serde_json::from_str::<ReasoningBody<'_>>(raw.get()).ok())
-        .and_then(|reasoning| reasoning.effort);
+        .and_then(|raw| serde_json::from_str::<ReasoningBody<'_>>(raw.get()).ok());
+    let effort = settings.as_ref().and_then(|settings| settings.effort);
     let is_off = effort.is_some_and(|effort| effort.get() == "\"none\"");
+    let is_empty = settings.is_some_and(|it| it.effort.is_none() && it.summary.is_none());
     if capabilities.thinking == ReasoningControl::Unsupported
         && let Some(reasoning) = wire.reasoning
     {
         edits.replace(reasoning, "null");
         // A model that does not reason needs no field to switch it off.
-        dropped.extend((!is_off).then_some("reasoning"));
+        dropped.extend((!is_off && !is_empty).then_some("reasoning"));
     }
     let cannot_disable = matches!(
         capabilities.thinking,
