@@ -137,22 +137,57 @@ impl Imported {
         }
     }
 
-    /// Leaves out the channels that `tollgate serve` would reject, such as one whose kind needs settings that the other gateway does not have.
+    /// Leaves out the channels and models that `tollgate serve` would reject, such as a channel whose kind needs settings that the other gateway does
+    /// not have.
     pub(super) fn leave_out_invalid_channels(&mut self) {
         for channel in std::mem::take(&mut self.channels) {
-            let alone = Self {
-                channels: vec![channel.clone()],
-                aliases: self.aliases.clone(),
-                ..Self::default()
+            let Err(error) = self.check(&channel) else {
+                self.channels.push(channel);
+                continue;
             };
-            match Config::check_imported(&alone.to_toml(), alone.variables()) {
-                Ok(_) => self.channels.push(channel),
-                Err(error) => self.leave_out(channel.name, error.to_string()),
+            let mut valid = Vec::new();
+            let mut invalid = Vec::new();
+            for model in &channel.models {
+                let models = vec![model.clone()];
+                match self.check(&ImportedChannel {
+                    models,
+                    ..channel.clone()
+                }) {
+                    Ok(()) => valid.push(model.clone()),
+                    Err(error) => invalid.push((model.0.clone(), error)),
+                }
             }
+            if valid.is_empty() {
+                self.leave_out(channel.name, error);
+                continue;
+            }
+            for (model, error) in invalid {
+                self.leave_out(format!("{}: model {model}", channel.name), error);
+            }
+            self.channels.push(ImportedChannel {
+                models: valid,
+                ..channel
+            });
         }
         let served = self.channels.iter().flat_map(|channel| &channel.models);
         let served: BTreeSet<&String> = served.map(|(name, _)| name).collect();
         self.aliases.retain(|name, _| served.contains(name));
+        self.prices.retain(|name, _| served.contains(name));
+    }
+
+    /// Checks a channel and its aliases as `tollgate serve` would.
+    fn check(&self, channel: &ImportedChannel) -> Result<(), String> {
+        let own = |name: &String| channel.models.iter().any(|(model, _)| model == name);
+        let aliases = self.aliases.iter().filter(|(name, _)| own(name));
+        let alone = Self {
+            channels: vec![channel.clone()],
+            aliases: aliases
+                .map(|(name, like)| (name.clone(), like.clone()))
+                .collect(),
+            ..Self::default()
+        };
+        let checked = Config::check_imported(&alone.to_toml(), alone.variables());
+        checked.map(drop).map_err(|error| error.to_string())
     }
 
     /// The environment variables that the output refers to.

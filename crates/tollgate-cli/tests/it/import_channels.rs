@@ -161,6 +161,7 @@ async fn channels_of_new_api_and_one_api_are_imported(backend: Backend) {
             ("channel 3 (DeepSeek): group vip", "models"),
             ("channel 4 (Midjourney)", "type 2"),
             ("channel 5 (old)", "disabled"),
+            ("Grok: model my grok", "without spaces"),
             ("Flux", "options.input"),
         ],
     );
