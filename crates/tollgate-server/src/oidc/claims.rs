@@ -111,6 +111,7 @@ fn claim<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
 pub(super) fn are_incomplete(claims: &Claims, settings: &Oidc) -> bool {
     let reads_roles = settings.roles.keys().any(|value| value != EVERYBODY);
     claim(claims, &settings.name_claim).is_none()
+        || (settings.name_claim == "email" && !claims.contains_key("email_verified"))
         || (reads_roles && claim(claims, &settings.role_claim).is_none())
 }
 
@@ -167,9 +168,10 @@ pub(super) fn account(claims: &Claims, settings: &Oidc) -> Result<Account, Strin
 /// Whether the provider has verified that the e-mail address is that of the account; `None` if it does not say. Some providers send it as text.
 fn email_is_verified(claims: &Claims) -> Option<bool> {
     match claims.get("email_verified")? {
+        Value::Null => None,
         Value::Bool(is_verified) => Some(*is_verified),
-        Value::String(text) => text.parse().ok(),
-        _ => None,
+        Value::String(text) => Some(text.eq_ignore_ascii_case("true")),
+        _ => Some(false),
     }
 }
 
@@ -296,7 +298,7 @@ mod tests {
             (json!("true"), "ann@x", "ann@x"),
             (json!(null), "248", "ann@x"),
             (json!(false), "248", "248"),
-            (json!("false"), "248", "248"),
+            (json!("False"), "248", "248"),
         ] {
             let claims = changed(
                 &json!({ "preferred_username": null, "email": "ann@x", "email_verified": verified }),
