@@ -42,6 +42,12 @@ where
     let entries = started.into_iter().map(|one| match one {
         Ok(provider_job_id) => Value::from(provider_job_id),
         Err(error) => {
+            tracing::warn!(
+                kind = ?error.kind,
+                status = error.status,
+                error = error.message,
+                "one of several calls of a task was rejected"
+            );
             let is_moderated = error.kind == UpstreamErrorKind::Moderated;
             json!({ "refused": error.client_message(), "moderated": is_moderated })
         }
