@@ -129,8 +129,6 @@ async fn options_are_forwarded_only_if_they_are_allowed_or_priced(backend: Backe
     // Path, members, and what is dropped if the channel allows nothing ("" for 400).
     let cases = [
         (CHAT, json!({"service_tier": "scale"}), "service_tier"),
-        // A field of another format does not set the price of a tier.
-        (CHAT, json!({"serviceTier": "flex"}), "serviceTier"),
         (CHAT, json!({"store": true}), "store"),
         (CHAT, json!({"models": ["gpt-5-pro"]}), "models"),
         (CHAT, json!({"enable_search": true}), ""),
@@ -250,14 +248,19 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
             );
         }
     }
-    for (field, cost) in [("serviceTier", 2.0), ("speed", 2.0)] {
+    // A tier in a field of another format has no price, and no channel gets it.
+    for (field, which) in [
+        ("serviceTier", "strict"),
+        ("speed", "strict"),
+        ("speed", "open"),
+    ] {
         let (_, before) = client.balances().await;
-        let body = request(CHAT, "strict", &json!({field: "flex"}));
+        let body = request(CHAT, which, &json!({field: "flex"}));
         let reply = client.post(CHAT, &body).await.expect(200);
         assert_eq!(reply.header("x-tollgate-dropped"), field);
         assert!(upstream.take()[0].body[field].is_null(), "{field}");
         let (_, after) = client.balances().await;
-        assert!((after - before - cost).abs() < 1e-6, "{field}");
+        assert!((after - before - 2.0).abs() < 1e-6, "{field}");
     }
     let two_tiers = json!({"service_tier": "priority", "speed": "flex"});
     let reply = client
