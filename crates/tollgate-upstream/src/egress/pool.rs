@@ -38,6 +38,12 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Bytes that an HTTP/1.1 connection may read ahead. A client that reads slowly keeps that much in memory.
 const READ_BUFFER: usize = 128 * 1024;
+/// The maximum number of exchanges of an HTTP/2 connection: usual servers allow 100 or 128, and requests beyond that would wait for one to end.
+const MAX_STREAMS: usize = 90;
+/// The bytes that a server may send of one response, or of all responses of a connection, before they are read: a response that a slow client does
+/// not read stops only itself.
+const STREAM_WINDOW: u32 = 1 << 20;
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 
 type Connector = HttpsConnector<HttpConnector>;
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -74,8 +80,16 @@ struct Origin {
 struct AvailableConnections {
     /// The idle HTTP/1.1 connections, the longest unused first, each with the time when it became idle.
     idle: VecDeque<(Instant, Box<Http1Connection>)>,
-    /// The HTTP/2 connection, and the time when it last accepted a request.
-    shared: Option<(Instant, http2::SendRequest<RequestBody>)>,
+    /// The HTTP/2 connection that takes requests, and the time when it last accepted one.
+    shared: Option<(Instant, SharedConnection)>,
+}
+
+/// An HTTP/2 connection. A clone is held by each of its exchanges until its response is complete.
+#[derive(Clone)]
+struct SharedConnection {
+    sender: http2::SendRequest<RequestBody>,
+    /// Counts the clones.
+    exchanges: Arc<()>,
 }
 
 struct Http1Connection {
@@ -87,7 +101,7 @@ struct Http1Connection {
 /// A connection for the next request.
 enum Connection {
     Http1(Box<Http1Connection>),
-    Http2(http2::SendRequest<RequestBody>),
+    Http2(SharedConnection),
 }
 
 /// The outcome of [`Pool::send_over_idle_connection`].
@@ -107,6 +121,8 @@ pub(super) struct PooledBody {
     incoming: Incoming,
     /// Returned to the pool when the body is complete; closed if this is dropped earlier. `None` for HTTP/2.
     connection: Option<(Box<Http1Connection>, Arc<Origin>)>,
+    /// Counts the exchange of an HTTP/2 connection until this is dropped.
+    _exchange: Option<Arc<()>>,
     /// Whether the response is an error that leads to a retry (408, 429, 5xx): many servers close the connection after such a response without
     /// announcing it, so that a retry over it would fail too.
     is_error: bool,
@@ -193,10 +209,14 @@ impl Pool {
                         Err(unsent) => *unsent,
                     }
                 }
-                Connection::Http2(mut sender) => match sender.try_send_request(request).await {
-                    Ok(head) => return Ok(head.map(PooledBody::over_http2)),
-                    Err(unsent) => unsent,
-                },
+                Connection::Http2(mut shared) => {
+                    match shared.sender.try_send_request(request).await {
+                        Ok(head) => {
+                            return Ok(head.map(|it| PooledBody::over_http2(it, shared.exchanges)));
+                        }
+                        Err(unsent) => unsent,
+                    }
+                }
             };
             request = request_to_retry(unsent, is_new)?;
         }
@@ -261,7 +281,10 @@ fn connect_error(error: &dyn std::fmt::Debug) -> EgressError {
 async fn open_http2(stream: Stream) -> hyper::Result<http2::SendRequest<RequestBody>> {
     let (sender, connection) = http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
-        .adaptive_window(true)
+        // The windows are not adaptive: hyper would give all streams together the window of one, and one slow client would stop every stream of
+        // the connection.
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(KEEPALIVE_INTERVAL)
         .handshake(stream)
         .await?;
@@ -304,11 +327,12 @@ impl Origin {
     /// An available connection: HTTP/2 if there is one.
     fn take(&self) -> Option<Connection> {
         let mut available = self.available();
-        if let Some((used_at, sender)) = &mut available.shared {
-            if !sender.is_closed() {
+        if let Some((used_at, shared)) = &mut available.shared {
+            if shared.can_take_request() {
                 *used_at = Instant::now();
-                return Some(Connection::Http2(sender.clone()));
+                return Some(Connection::Http2(shared.clone()));
             }
+            // Its exchanges continue; it closes after the last of them.
             available.shared = None;
         }
         let idle = available.idle.pop_back();
@@ -323,14 +347,18 @@ impl Origin {
         }
     }
 
-    /// Stores `sender` as the origin's shared connection. If another request opened one in the meantime, that one is returned instead.
-    fn share(&self, sender: http2::SendRequest<RequestBody>) -> http2::SendRequest<RequestBody> {
+    /// Stores the connection of `sender` as the origin's shared one. If another request opened one in the meantime, that one is returned instead.
+    fn share(&self, sender: http2::SendRequest<RequestBody>) -> SharedConnection {
         let mut available = self.available();
         match &available.shared {
-            Some((_, earlier)) if !earlier.is_closed() => earlier.clone(),
+            Some((_, earlier)) if earlier.can_take_request() => earlier.clone(),
             _ => {
-                available.shared = Some((Instant::now(), sender.clone()));
-                sender
+                let new = SharedConnection {
+                    sender,
+                    exchanges: Arc::default(),
+                };
+                available.shared = Some((Instant::now(), new.clone()));
+                new
             }
         }
     }
@@ -348,12 +376,20 @@ impl Origin {
                 }
             }
         }
-        available
-            .shared
-            .take_if(|(used_at, sender)| sender.is_closed() || used_at.elapsed() >= IDLE_TIMEOUT);
+        available.shared.take_if(|(used_at, shared)| {
+            shared.sender.is_closed() || used_at.elapsed() >= IDLE_TIMEOUT
+        });
         drop(available);
         // Closing needs system calls, so it is done without holding the lock.
         drop(expired);
+    }
+}
+
+impl SharedConnection {
+    /// Whether it is open and has fewer exchanges than servers allow.
+    fn can_take_request(&self) -> bool {
+        // The connection in the pool counts as one.
+        !self.sender.is_closed() && Arc::strong_count(&self.exchanges) <= MAX_STREAMS
     }
 }
 
@@ -429,6 +465,7 @@ impl PooledBody {
             let mut body = Self {
                 incoming,
                 connection,
+                _exchange: None,
                 is_error,
             };
             if body.incoming.is_end_stream() {
@@ -438,10 +475,11 @@ impl PooledBody {
         })
     }
 
-    fn over_http2(incoming: Incoming) -> Self {
+    fn over_http2(incoming: Incoming, exchange: Arc<()>) -> Self {
         Self {
             incoming,
             connection: None,
+            _exchange: Some(exchange),
             is_error: false,
         }
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -14,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Barrier, mpsc};
 use tollgate_upstream::egress::{Client, ClientOptions, EgressError, RequestBody, Timeouts, body};
 
 use crate::tls;
@@ -219,21 +220,30 @@ async fn a_connection_is_not_reused_after_an_error() {
 }
 
 #[tokio::test]
-async fn requests_share_an_http2_connection() {
+async fn requests_share_http2_connections() {
+    // More exchanges than one connection gets, at the same time.
+    const MANY: usize = 100;
     let (acceptor, roots) = tls::acceptor("localhost", &["h2", "http/1.1"]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let accepted = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&accepted);
+    let all_sent = Arc::new(Barrier::new(MANY));
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             count.fetch_add(1, Ordering::Relaxed);
-            let acceptor = acceptor.clone();
+            let (acceptor, all_sent) = (acceptor.clone(), Arc::clone(&all_sent));
             tokio::spawn(async move {
                 let stream = acceptor.accept(stream).await.unwrap();
-                let service = service_fn(|request: Request<Incoming>| async move {
-                    let text = format!("{:?} {}", request.version(), request.uri());
-                    Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(text))))
+                let service = service_fn(|request: Request<Incoming>| {
+                    let all_sent = Arc::clone(&all_sent);
+                    async move {
+                        if request.uri().path() == "/many" {
+                            all_sent.wait().await;
+                        }
+                        let text = format!("{:?} {}", request.version(), request.uri());
+                        Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(text))))
+                    }
                 });
                 let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
                 let _ = server.serve_connection(TokioIo::new(stream), service).await;
@@ -241,19 +251,22 @@ async fn requests_share_an_http2_connection() {
         }
     });
     let client = Client::trusting(roots, ClientOptions::default());
-    let url = format!("https://localhost:{port}/v1/chat");
-    let request = async || {
+    let request = async |path: &str| {
+        let url = format!("https://localhost:{port}{path}");
         let post = Request::post(&url).body(body("data")).unwrap();
         let response = client.send(post, TIMEOUTS).await.unwrap();
-        response.into_body().collect(1000).await.unwrap()
+        let text = response.into_body().collect(1000).await.unwrap();
+        assert_eq!(text, format!("HTTP/2.0 {url}"));
     };
-    let expected = format!("HTTP/2.0 {url}");
-    assert_eq!(request().await, expected);
-    let all = tokio::join!(request(), request(), request(), request());
-    assert!(
-        [all.0, all.1, all.2, all.3]
-            .iter()
-            .all(|text| *text == expected)
+    request("/one").await;
+    tokio::join!(
+        request("/one"),
+        request("/one"),
+        request("/one"),
+        request("/one")
     );
     assert_eq!(accepted.load(Ordering::Relaxed), 1);
+    join_all((0..MANY).map(|_| request("/many"))).await;
+    let connections = accepted.load(Ordering::Relaxed);
+    assert!((2..MANY).contains(&connections), "{connections}");
 }
