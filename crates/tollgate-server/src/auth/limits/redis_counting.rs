@@ -11,6 +11,7 @@ use super::rate_limiter::{
     too_many_posts, too_many_tokens,
 };
 use super::redis_counts::RedisCounting;
+use super::sliding_window::SlidingWindow;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::redis::{LimitedScope, ReachedLimit, RedisUnavailable, Rejection, SharedLimits};
 
@@ -59,13 +60,14 @@ impl RateLimiter {
         if !is_post && !scopes.iter().any(limits_flight) {
             return Ok(self.count(self.shared.lock(), key, is_post, now, fair_permit));
         }
-        let uncounted: Vec<u64> = {
+        let mut taken: Vec<SlidingWindow> = {
             let mut table = self.shared.lock();
             let take = |(scope, _): &(Scope<'_>, RateLimits)| {
-                std::mem::take(&mut table.usage(*scope, now).uncounted).sum(now)
+                std::mem::take(&mut table.usage(*scope, now).uncounted)
             };
             scopes.iter().map(take).collect()
         };
+        let uncounted: Vec<u64> = taken.iter_mut().map(|window| window.sum(now)).collect();
         let permit = redis.limits.begin(scopes.iter().map(named).collect());
         let admitted = permit.admit(is_post, &uncounted).await;
         let mut table = self.shared.lock();
@@ -81,8 +83,8 @@ impl RateLimiter {
                 }
             }
             Err(unavailable) => {
-                for ((scope, _), posts) in scopes.iter().zip(uncounted) {
-                    table.usage(*scope, now).uncounted.add(posts, now);
+                for ((scope, _), window) in scopes.iter().zip(taken) {
+                    table.usage(*scope, now).uncounted.restore(window);
                 }
                 let nodes = redis.nodes_to_divide_by()?;
                 self.check(&mut table, key, is_post, now, nodes, fair_permit.as_ref())?;

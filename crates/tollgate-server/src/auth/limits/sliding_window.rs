@@ -49,6 +49,13 @@ impl SlidingWindow {
         }
     }
 
+    /// Puts back amounts that were taken out earlier, with their times.
+    pub(super) fn restore(&mut self, mut earlier: Self) {
+        earlier.sum = earlier.sum.saturating_add(self.sum);
+        earlier.entries.append(&mut self.entries);
+        *self = earlier;
+    }
+
     /// The sum of the minute that ends now.
     pub(super) fn sum(&mut self, now: Millis) -> u64 {
         self.remove_old(now);
@@ -93,6 +100,19 @@ mod tests {
         assert_eq!((window.sum(59_999), window.sum(60_000)), (12, 7));
         assert_eq!((window.sum(69_999), window.sum(70_000)), (7, 0));
         assert!(window.entries.is_empty());
+    }
+
+    #[test]
+    fn restored_amounts_leave_at_their_own_times() {
+        let mut window = SlidingWindow::default();
+        window.add(5, 0);
+        for now in [10_000, 30_000, 59_000] {
+            let taken = std::mem::take(&mut window);
+            window.add(1, now);
+            window.restore(taken);
+        }
+        assert_eq!((window.sum(59_999), window.sum(60_000)), (8, 3));
+        assert_eq!(window.sum(119_000), 0);
     }
 
     #[test]
