@@ -97,17 +97,24 @@ impl ConnectionLimits {
         })
     }
 
-    /// Converts the permit of a proxy's connection to one of its client at `address`.
-    pub(super) fn for_client(&self, permit: ConnectionPermit, address: IpAddr) -> ConnectionPermit {
+    /// Converts the permit of a proxy's connection to one of its client at `address`. `None` if the connection must be closed without a response: too
+    /// many connections of clients at their limit are open.
+    pub(super) fn for_client(
+        &self,
+        permit: ConnectionPermit,
+        address: IpAddr,
+    ) -> Option<ConnectionPermit> {
         match self.count(address) {
-            Ok(counted) => ConnectionPermit {
+            Ok(counted) => Some(ConnectionPermit {
                 _address: counted,
                 ..permit
-            },
-            Err(()) => ConnectionPermit {
+            }),
+            // As for a direct connection: it must not occupy a permit of the others.
+            Err(()) => Some(ConnectionPermit {
                 access: Access::Rejected,
-                ..permit
-            },
+                _permit: Arc::clone(&self.rejected).try_acquire_owned().ok()?,
+                _address: None,
+            }),
         }
     }
 

@@ -283,7 +283,9 @@ where
             Some(None) if proxy.ip().is_loopback() => (Ipv4Addr::UNSPECIFIED, 0).into(),
             Some(None) => proxy,
         };
-        let permit = self.limits.for_client(permit, client.ip());
+        let Some(permit) = self.limits.for_client(permit, client.ip()) else {
+            return;
+        };
         self.serve(stream, client, permit);
     }
 
