@@ -97,7 +97,7 @@ impl Receivers {
     pub(super) fn begin(&self, name: &str) -> ReceiverPermit {
         let mut table = self.lock();
         if table.by_name.len() >= MAX_REMEMBERED && !table.by_name.contains_key(name) {
-            table.by_name.retain(|_, receiver| !receiver.is_idle());
+            table.forget_some(Instant::now());
         }
         let receiver = table.by_name.entry(name.to_owned()).or_default();
         receiver.in_flight += 1;
@@ -112,6 +112,21 @@ impl Receivers {
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Forgets receivers without a POST in flight: first those that are not proven or fail, and if that is not enough, all that may be posted to.
+    fn forget_some(&mut self, now: Instant) {
+        let is_needed = |receiver: &Receiver| {
+            receiver.in_flight > 0 || receiver.backoff_until.is_some_and(|until| until > now)
+        };
+        self.by_name.retain(|_, receiver| {
+            is_needed(receiver) || (receiver.is_proven && receiver.failures == 0)
+        });
+        if self.by_name.len() >= MAX_REMEMBERED {
+            self.by_name.retain(|_, receiver| is_needed(receiver));
+        }
     }
 }
 
