@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use ipnet::IpNet;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tollgate_config::{Config, OnRedisLoss};
@@ -29,6 +29,7 @@ use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::cluster::peers::{FingerprintOf, Peers};
 use crate::cluster::readiness::Readiness;
+use crate::fair_permits::{FairPermits, Reserve};
 use crate::http::body_memory::BodyBudget;
 use crate::http::trace::TraceContext;
 use crate::metrics::Metrics;
@@ -320,7 +321,10 @@ impl Shared {
             reloadable: self.reloadable.clone(),
             files: self.files.clone(),
             egress: self.egress.clone(),
-            downloads: Semaphore::new(config.workers.downloads),
+            downloads: FairPermits::new(
+                config.workers.downloads,
+                Reserve::Always(config.fairness.reserve(config.workers.downloads)),
+            ),
             metrics: Arc::clone(&self.metrics),
             webhook_due: Arc::clone(&self.webhook_due),
             closing: self.closing.clone(),

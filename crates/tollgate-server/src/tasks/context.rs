@@ -33,8 +33,8 @@ pub struct TaskContext {
     pub files: FileStorage,
     /// Downloads URLs of clients and results of providers.
     pub egress: egress::Client,
-    /// Permits for results that are downloaded at the same time.
-    pub downloads: Semaphore,
+    /// Permits for results that are downloaded at the same time, shared by the hosts that they are downloaded from: a slow host leaves some to others.
+    pub downloads: FairPermits,
     /// Counts tasks that ended.
     pub metrics: Arc<Metrics>,
     /// Wakes the webhook sender when a task with a `callback_url` has ended.

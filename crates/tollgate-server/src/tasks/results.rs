@@ -198,7 +198,14 @@ impl ResultStorage {
                 Ok(file)
             }
             ResultData::Link(link) => {
-                let _permit = self.context.downloads.acquire().await;
+                let host = url::Url::parse(&link.url)
+                    .ok()
+                    .and_then(|url| url.host_str().map(str::to_owned));
+                let _permit = self
+                    .context
+                    .downloads
+                    .acquire(&host.unwrap_or_default())
+                    .await;
                 let mut backoff = StorageBackoff::default();
                 loop {
                     let mut file = self.create(expires_at).await;
