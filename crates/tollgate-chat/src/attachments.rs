@@ -87,7 +87,10 @@ fn inline_tokens(text: &[u8], declared: &str) -> u64 {
         None if text.len() < MIN_PAYLOAD => return 0,
         None => (declared, text),
     };
-    let bytes = decode(data);
+    // Text that is not base64 is part of the prompt.
+    let Some(bytes) = decode(data) else {
+        return data.len() as u64;
+    };
     let size = bytes.len() as u64;
     match media::sniff_media_type(&bytes).unwrap_or(media_type) {
         "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
@@ -104,7 +107,8 @@ fn inline_tokens(text: &[u8], declared: &str) -> u64 {
     }
 }
 
-fn decode(data: &str) -> Vec<u8> {
+/// The bytes of base64 text; `None` if it is no base64.
+fn decode(data: &str) -> Option<Vec<u8>> {
     let is_clean = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'\\';
     let digits = data.bytes().filter(is_clean).map(|byte| match byte {
         b'-' => b'+',
@@ -112,9 +116,7 @@ fn decode(data: &str) -> Vec<u8> {
         other => other,
     });
     let digits: Vec<u8> = digits.collect();
-    BASE64
-        .decode(&digits)
-        .unwrap_or_else(|_| vec![0; data.len() / 4 * 3])
+    BASE64.decode(&digits).ok()
 }
 
 fn image_tokens(bytes: &[u8]) -> u64 {
@@ -199,13 +201,13 @@ fn video_seconds(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Iterates over the strings of a JSON text as written, without quotes; the flag is true for the names of members.
-struct JsonStrings<'a> {
+pub(crate) struct JsonStrings<'a> {
     body: &'a [u8],
     at: usize,
 }
 
 impl<'a> JsonStrings<'a> {
-    fn new(body: &'a [u8]) -> Self {
+    pub(crate) fn new(body: &'a [u8]) -> Self {
         Self { body, at: 0 }
     }
 }

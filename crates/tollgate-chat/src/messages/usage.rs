@@ -51,6 +51,14 @@ impl UsageCounts {
         serde_json::from_str(usage.get()).unwrap_or_default()
     }
 
+    /// The counts of `message_start`, whose output is not final.
+    pub(super) fn parse_start(usage: &RawValue) -> Self {
+        Self {
+            output_tokens: None,
+            ..Self::parse(usage)
+        }
+    }
+
     /// Replaces the counts that `newer` has.
     pub(super) fn update(&mut self, newer: Self) {
         self.input_tokens = newer.input_tokens.or(self.input_tokens);

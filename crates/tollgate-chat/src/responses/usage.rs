@@ -58,7 +58,8 @@ impl From<WireUsage> for Usage {
 /// The type of the output items of web searches that the provider ran.
 const WEB_SEARCH_CALL: &str = "web_search_call";
 
-/// The number of web searches that the provider ran for a response: the output items of their type.
+/// The number of web searches that the provider ran for a response: the output items of their type whose action is a search. OpenAI charges searches,
+/// not the pages that the model opens or searches in: <https://developers.openai.com/api/docs/guides/tools-web-search>.
 pub(super) fn count_web_searches(response: &[u8]) -> u64 {
     #[derive(Deserialize)]
     struct Response<'a> {
@@ -67,6 +68,13 @@ pub(super) fn count_web_searches(response: &[u8]) -> u64 {
     }
     #[derive(Deserialize)]
     struct Item<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        action: Option<Action<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Action<'a> {
         #[serde(rename = "type", borrow)]
         kind: Option<Cow<'a, str>>,
     }
@@ -79,7 +87,14 @@ pub(super) fn count_web_searches(response: &[u8]) -> u64 {
     };
     let items = response.output.iter();
     items
-        .filter(|item| item.kind.as_deref() == Some(WEB_SEARCH_CALL))
+        .filter(|item| {
+            let action = item
+                .action
+                .as_ref()
+                .and_then(|action| action.kind.as_deref());
+            item.kind.as_deref() == Some(WEB_SEARCH_CALL)
+                && action.is_none_or(|kind| kind == "search")
+        })
         .count() as u64
 }
 
@@ -169,6 +184,10 @@ mod tests {
                 0,
             ),
             (r#"{"note":"web_search_call"}"#, 0),
+            (
+                r#"{"output":[{"type":"web_search_call","action":{"type":"search"}},{"type":"web_search_call","action":{"type":"open_page"}}]}"#,
+                1,
+            ),
         ] {
             assert_eq!(
                 count_web_searches(response.as_bytes()),

@@ -409,12 +409,11 @@ impl Bill {
                 "the upstream reported no usage: the gateway estimates it"
             );
         }
-        // The stream was cut off, or has no usage. The upstream's count of the prompt is used nevertheless.
-        let with_prompt = usage.filter(|usage| usage.input > 0);
-        let mut usage = with_prompt.unwrap_or(Usage {
-            input: self.bounds.estimated_prompt,
-            ..Usage::default()
-        });
+        // The stream was cut off, or its usage lacks a count. The counts that it has are used nevertheless.
+        let mut usage = usage.unwrap_or_default();
+        if usage.input == 0 {
+            usage.input = self.bounds.estimated_prompt;
+        }
         let unseen = self.in_flight;
         let unseen = unseen.filter(|_| !complete && self.is_output_hidden());
         let unseen = unseen.map_or(0, |sent| {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::Value;
 use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, RequestField, Usage};
 use tollgate_chat::{
     Format, RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens,
@@ -74,6 +76,11 @@ impl ChargeBounds {
     ) -> Self {
         let bytes = body.len() as u64;
         let attachments = u64::from(summary.attachments);
+        // Without an attachment, base64 is part of the prompt's text.
+        let payload_bytes = match attachments {
+            0 => 0,
+            _ => summary.payload_bytes,
+        };
         let is_open_ended =
             summary.has_stored_context || has_open_ended_prompt(format, body, summary);
         let mut held_prompt = 0;
@@ -97,11 +104,11 @@ impl ChargeBounds {
                 true => HELD_PROVIDER_INPUT,
                 false => 0,
             };
-            let text = bytes.saturating_sub(summary.payload_bytes);
+            let text = bytes.saturating_sub(payload_bytes);
             held_prompt = text + files + by_provider + HELD_FRAMING_TOKENS;
         }
         Self {
-            estimated_prompt: tokens::estimate_body(body, summary.payload_bytes)
+            estimated_prompt: tokens::estimate_body(body, payload_bytes)
                 + attachments * tokens::IMAGE_TOKENS,
             held_prompt,
             max_prompt: bytes + attachments * MAX_ATTACHMENT_TOKENS + MAX_FRAMING_TOKENS,
@@ -278,22 +285,37 @@ impl HiddenOutput {
     }
 }
 
-/// The percentage of the cap that reasoning uses at the highest effort in the body, because other members may have the same name, or at any effort if
-/// there is none. The percentages are those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, plus a half.
+/// The percentage of the cap that reasoning uses at the effort that the body requests, or at any effort if it requests none. The percentages are
+/// those that <https://openrouter.ai/docs/use-cases/reasoning-tokens> documents, plus a half.
 fn effort_percent(body: &[u8]) -> u64 {
-    const NAME: &[u8] = b"effort\"";
-    let percents = memchr::memmem::find_iter(body, NAME).filter_map(|at| {
-        let value = body[at + NAME.len()..].trim_ascii_start();
-        let value = value.strip_prefix(b":")?.trim_ascii_start();
-        let value = value.strip_prefix(b"\"")?;
-        Some(match value.split(|byte| *byte == b'"').next() {
-            Some(b"none") => 0,
-            Some(b"minimal") => 15,
-            Some(b"low") => 30,
-            Some(b"medium") => 75,
+    #[derive(Deserialize)]
+    struct Body {
+        reasoning_effort: Option<Value>,
+        reasoning: Option<Value>,
+        output_config: Option<Value>,
+    }
+    if memchr::memmem::find(body, b"effort\"").is_none() {
+        return 100;
+    }
+    let Ok(body) = serde_json::from_slice::<Body>(body) else {
+        return 100;
+    };
+    let nested = |settings: Option<Value>| settings?.get("effort").cloned();
+    let efforts = [
+        body.reasoning_effort,
+        nested(body.reasoning),
+        nested(body.output_config),
+    ];
+    let percents = efforts
+        .iter()
+        .flatten()
+        .map(|effort| match effort.as_str() {
+            Some("none") => 0,
+            Some("minimal") => 15,
+            Some("low") => 30,
+            Some("medium") => 75,
             _ => 100,
-        })
-    });
+        });
     percents.max().unwrap_or(100)
 }
 
@@ -310,6 +332,48 @@ mod tests {
 
     const PLAIN: &str =
         r#"{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}"#;
+
+    #[test]
+    fn effort_of_another_member_hides_no_reasoning() {
+        for (body, percent) in [
+            (r#"{"metadata":{"effort":"none"}}"#, 100),
+            (
+                r#"{"reasoning":{"effort":"none"},"tools":[{"effort":"high"}]}"#,
+                0,
+            ),
+            (
+                r#"{"reasoning_effort":"low","reasoning_effort":"none"}"#,
+                100,
+            ),
+            (r#"{"output_config":{"effort":"low"}}"#, 30),
+        ] {
+            assert_eq!(effort_percent(body.as_bytes()), percent, "{body}");
+        }
+    }
+
+    #[test]
+    fn text_that_looks_like_a_file_is_part_of_the_prompt() {
+        let text = "x;base64, ".to_owned() + &"a word ".repeat(1_000);
+        for (format, body) in [
+            (
+                "responses",
+                serde_json::json!({"model": "m", "input": text}),
+            ),
+            (
+                "messages",
+                serde_json::json!({"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": [
+                    {"type": "tool_use", "id": "t", "name": "f", "input": {"data": "a".repeat(7_000)}},
+                ]}]}),
+            ),
+        ] {
+            let body = body.to_string();
+            let format = by_name(format).unwrap();
+            let summary = format.summarize_request(body.as_bytes()).unwrap();
+            let bounds = ChargeBounds::new(format, &summary, body.as_bytes(), 8_192, true);
+            assert!(bounds.held_prompt > 7_000, "{body}");
+            assert!(bounds.estimated_prompt > 1_000, "{body}");
+        }
+    }
 
     #[test]
     fn an_impossible_count_is_lowered_to_the_bound_and_no_further() {

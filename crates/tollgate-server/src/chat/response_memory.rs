@@ -71,6 +71,11 @@ impl ResponseBudget {
                 let capacity = length.max(2 * all.capacity()).min(MAX_RESPONSE_BYTES);
                 self.grow(&mut memory, all.capacity() + capacity).await?;
                 all.reserve(capacity - all.len());
+                // The old buffer is gone.
+                if let Some(memory) = &mut memory {
+                    let needed = all.capacity().div_ceil(BYTES_PER_PERMIT);
+                    drop(memory.split(memory.num_permits().saturating_sub(needed)));
+                }
             }
             all.extend_from_slice(&chunk);
             next = body.chunk().await.map_err(from_egress)?;
@@ -129,7 +134,8 @@ mod tests {
         let largest = MAX_RESPONSE_BYTES / BYTES_PER_PERMIT;
         let response = budget.collect(body(largest)).await.unwrap();
         assert_eq!(response.bytes.len(), MAX_RESPONSE_BYTES);
-        // While it is held, there is memory for small responses only.
+        // It holds no more than its own bytes, so there is memory for a second one, and while both are held, for small responses only.
+        let second = budget.collect(body(largest)).await.unwrap();
         for (chunks, expected) in [
             (0, None),
             (1, None),
@@ -139,7 +145,7 @@ mod tests {
             let read = budget.collect(body(chunks)).await;
             assert_eq!(read.err().map(|e| e.kind), expected, "{chunks}");
         }
-        drop(response);
+        drop((response, second));
         let error = budget.collect(body(largest + 1)).await.err().unwrap();
         assert_eq!(error.kind, UpstreamErrorKind::TooLarge);
         let read = join_all((0..4).map(|_| budget.collect(body(160)))).await;

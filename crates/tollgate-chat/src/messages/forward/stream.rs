@@ -228,7 +228,7 @@ impl Forwarder {
         };
         let head: MessageHead<'_> = serde_json::from_str(message.get()).unwrap_or_default();
         self.counts
-            .update(head.usage.map(UsageCounts::parse).unwrap_or_default());
+            .update(head.usage.map(UsageCounts::parse_start).unwrap_or_default());
         let members: Result<Members<'_>, _> = serde_json::from_str(message.get());
         let get = |name| members.as_ref().ok()?.get(name);
         self.id = get("id").and_then(|id| serde_json::from_str(id.get()).ok());

@@ -193,7 +193,11 @@ impl HubEventBuilder {
         self.close_unfinished_items(out);
         if let Some(usage) = read_usage(&response["usage"]) {
             let items = response["output"].as_array().into_iter().flatten();
-            let searches = items.filter(|item| item["type"] == "web_search_call");
+            // Pages that the model opened are not charged as searches.
+            let searches = items.filter(|item| {
+                let action = item["action"]["type"].as_str();
+                item["type"] == "web_search_call" && action.is_none_or(|kind| kind == "search")
+            });
             out.push(Event::Usage(Usage {
                 web_searches: searches.count() as u64,
                 ..usage.into()

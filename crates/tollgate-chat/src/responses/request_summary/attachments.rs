@@ -1,7 +1,8 @@
 //! Counts images, files and base64 bytes in the raw text of a request.
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 
+use crate::attachments::JsonStrings;
 use crate::error::InvalidRequest;
 use crate::media;
 use crate::open_ended::count_escaped_letters;
@@ -22,44 +23,42 @@ pub(crate) fn count_attachments(body: &[u8]) -> u32 {
     u32::try_from(plain + hidden).unwrap_or(u32::MAX)
 }
 
-/// Bytes of base64 in data URIs and bare `file_data`. An image over the size limit is an error.
+/// Bytes of base64 in the data URIs and bare files of attachments; text elsewhere is never counted. An image over the size limit is an error.
 pub(crate) fn count_payload_bytes(body: &[u8]) -> Result<u64, InvalidRequest> {
-    const URI: &[u8] = b";base64,";
-    const FILE: &[u8] = b"\"file_data\"";
+    const MARK: &[u8] = b";base64,";
+    const MAX_HEAD: usize = 256;
     let mut sum = 0;
-    for at in memmem::find_iter(body, URI) {
-        let data = &body[at + URI.len()..];
-        let length = length_to_quote(data);
-        let head = &body[at.saturating_sub(64)..at];
+    let mut key: &[u8] = b"";
+    for (text, is_key) in JsonStrings::new(body) {
+        if is_key {
+            key = text;
+            continue;
+        }
+        let is_file = key == b"file_data";
+        if !is_file && !matches!(key, b"image_url" | b"url") {
+            continue;
+        }
+        let is_uri = text
+            .get(..5)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"));
+        let mark = memmem::find(&text[..text.len().min(MAX_HEAD)], MARK);
+        let (head, data) = match mark {
+            Some(at) if is_uri => text.split_at(at + MARK.len()),
+            None if is_file && !is_uri => (&text[..0], text),
+            _ => continue,
+        };
         // Each byte of the text encodes at most 3/4 of a byte of the image.
-        let may_be_too_large = length / 4 * 3 > MAX_IMAGE_BYTES;
+        let may_be_too_large = data.len() as u64 / 4 * 3 > MAX_IMAGE_BYTES;
         if may_be_too_large
-            && memmem::rfind(head, b"data:image").is_some()
-            && media::decoded_bytes(&data[..length as usize]) > MAX_IMAGE_BYTES
+            && memmem::find(head, b"data:image").is_some()
+            && media::decoded_bytes(data) > MAX_IMAGE_BYTES
         {
             return Err(InvalidRequest::new(
                 "input",
                 format!("holds an image of more than {MAX_IMAGE_BYTES} bytes (20 MB)"),
             ));
         }
-        sum += length;
-    }
-    for at in memmem::find_iter(body, FILE) {
-        let rest = body[at + FILE.len()..].trim_ascii_start();
-        let value = rest
-            .strip_prefix(b":")
-            .unwrap_or_default()
-            .trim_ascii_start();
-        if let Some(value) = value
-            .strip_prefix(b"\"")
-            .filter(|v| !v.starts_with(b"data:"))
-        {
-            sum += length_to_quote(value);
-        }
+        sum += data.len() as u64;
     }
     Ok(sum)
-}
-
-fn length_to_quote(text: &[u8]) -> u64 {
-    memchr(b'"', text).unwrap_or(text.len()) as u64
 }
