@@ -25,6 +25,7 @@ mod output_cap;
 pub mod provider_options;
 pub mod responses;
 pub mod sse;
+mod strict_schema;
 #[cfg(test)]
 mod test_tables;
 pub mod thoughts;

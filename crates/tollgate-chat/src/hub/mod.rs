@@ -27,6 +27,7 @@ pub use finish_reason::FinishReason;
 pub use model_capabilities::{
     ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions, is_default_sampling,
 };
+pub(crate) use part::is_essential_item;
 pub use part::{Citation, Opaque, Part, PartKind, Source, extract_text};
 pub use request::{
     Effort, OutputFormat, Reasoning, Request, Role, Tool, ToolChoice, ToolKind, Turn,

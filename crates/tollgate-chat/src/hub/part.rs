@@ -224,3 +224,17 @@ pub fn extract_text(value: &Value) -> Option<String> {
 
 /// The prefix of the output of [`Opaque::to_portable`].
 const PORTABLE_PREFIX: &str = "tg1.";
+
+/// Whether an item of the conversation that only one format has must not be left out: it replaces or refers to other turns, or steers the request.
+pub(crate) fn is_essential_item(item: &Value) -> bool {
+    const TYPES: [&str; 5] = [
+        "item_reference",
+        "compaction",
+        "compaction_trigger",
+        "configuration_update",
+        "additional_tools",
+    ];
+    item["type"]
+        .as_str()
+        .is_some_and(|kind| TYPES.contains(&kind))
+}

@@ -28,6 +28,7 @@ mod usage;
 
 use bytes::Bytes;
 
+pub(crate) use constants::SERVICE_TIERS;
 pub use namespace_tool::flatten_namespaces;
 pub(crate) use namespace_tool::namespaced_custom_tools;
 

@@ -16,7 +16,7 @@ use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;
 use crate::hub::{
     ModelCapabilities, Opaque, Part, PartKind, Request, RequestField, Role, ToolNames, Turn,
-    extract_text, sanitize_id,
+    extract_text, is_essential_item, sanitize_id,
 };
 
 /// Writes `messages`.
@@ -55,22 +55,20 @@ pub(in crate::chat_completions) fn write_messages(
     Ok(writer.out)
 }
 
-/// Rejects items that refer to parts of the conversation stored only by their vendor.
+/// Rejects items that only their vendor can read and that must not be left out.
 fn reject_stored_items(request: &Request) -> Result<(), InvalidRequest> {
     for (at, turn) in request.turns.iter().enumerate() {
         for (index, part) in turn.parts.iter().enumerate() {
             let kind = match &part.kind {
-                PartKind::FormatSpecific { value, .. } => {
+                PartKind::FormatSpecific { value, .. } if is_essential_item(value) => {
                     value["type"].as_str().unwrap_or_default()
                 }
                 _ => continue,
             };
-            if ["item_reference", "compaction"].contains(&kind) {
-                return Err(InvalidRequest::new(
-                    request.client_part_path(at, index),
-                    format!("is {kind:?}, which this model's provider cannot read"),
-                ));
-            }
+            return Err(InvalidRequest::new(
+                request.client_part_path(at, index),
+                format!("is {kind:?}, which this model's provider cannot read"),
+            ));
         }
     }
     Ok(())
@@ -348,7 +346,14 @@ impl<'a> Writer<'a> {
             match &part.kind {
                 PartKind::Text { text, .. } => texts.push(text.clone()),
                 PartKind::Refusal(text) => texts.push(text.clone()),
-                PartKind::FormatSpecific { value, .. } => texts.extend(extract_text(value)),
+                PartKind::FormatSpecific { value, .. } => match extract_text(value) {
+                    Some(text) => texts.push(text),
+                    None => {
+                        let why = "is a kind of content that this model's provider cannot read";
+                        let path = self.request.client_part_path(turn, index);
+                        return Err(InvalidRequest::new(path, why));
+                    }
+                },
                 _ => {
                     let path = self.request.client_part_path(turn, index);
                     self.attachments

@@ -23,7 +23,8 @@ use crate::hub::{
     ToolChoice, ToolNames, sanitize_id,
 };
 
-use crate::responses::flatten_namespaces;
+use crate::responses::{SERVICE_TIERS, flatten_namespaces};
+use crate::strict_schema::may_be_strict;
 
 /// Writes a request; see [`crate::Format::write_request`].
 pub(super) fn write_request(
@@ -217,29 +218,6 @@ fn write_output_format(
     body.insert("response_format".to_owned(), format);
 }
 
-/// Whether OpenAI accepts the schema as strict: every object closed and all its properties required.
-fn may_be_strict(schema: &Value) -> bool {
-    match schema {
-        Value::Object(map) => {
-            let properties = map.get("properties").and_then(Value::as_object);
-            let required = map.get("required").and_then(Value::as_array);
-            let is_object =
-                map.get("type").is_some_and(|kind| kind == "object") || properties.is_some();
-            let all_required = properties.is_none_or(|all| {
-                all.keys()
-                    .all(|name| required.is_some_and(|list| list.iter().any(|r| r == name)))
-            });
-            const NOT_STRICT: [&str; 5] = ["oneOf", "allOf", "not", "if", "patternProperties"];
-            (!is_object
-                || map.get("additionalProperties") == Some(&Value::Bool(false)) && all_required)
-                && !NOT_STRICT.iter().any(|word| map.contains_key(*word))
-                && map.values().all(may_be_strict)
-        }
-        Value::Array(list) => list.iter().all(may_be_strict),
-        _ => true,
-    }
-}
-
 fn write_tool_use(
     request: &Request,
     names: &ToolNames,
@@ -329,8 +307,7 @@ fn write_other_fields(
     insert_some(body, extra.unwrap_or("user"), request.user.clone());
     insert_some(body, "prompt_cache_key", request.cache_key.clone());
     if let Some(tier) = &request.service_tier {
-        const TIERS: [&str; 6] = ["auto", "default", "flex", "scale", "priority", "fast"];
-        if request.client_format.name == NAME || TIERS.contains(&tier.as_str()) {
+        if request.client_format.name == NAME || SERVICE_TIERS.contains(&tier.as_str()) {
             body.insert("service_tier".to_owned(), tier.as_str().into());
         } else {
             dropped.push(request.client_field_name(RequestField::ServiceTier));

@@ -8,6 +8,7 @@ use crate::chat_completions::fields::NAME;
 use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;
 use crate::hub::{Request, RequestField, Tool, ToolChoice, ToolKind, ToolNames};
+use crate::strict_schema::keeps_strict;
 
 /// Writes `tools` and `web_search_options`.
 pub(in crate::chat_completions) fn write_tools(
@@ -97,7 +98,15 @@ fn write_tool(
                 Map::from_iter([("name".to_owned(), names.upstream_name(name).into())]);
             insert_some(&mut function, "description", description.clone());
             insert_some(&mut function, "parameters", parameters.clone());
-            insert_some(&mut function, "strict", *strict);
+            let keeps_strict = keeps_strict(tool, request);
+            if !keeps_strict {
+                dropped.push("strict");
+            }
+            insert_some(
+                &mut function,
+                "strict",
+                strict.map(|strict| strict && keeps_strict),
+            );
             ("function", function)
         }
         _ => ("function", Map::new()),

@@ -9,7 +9,9 @@ use crate::generate_content::fields::insert_at_path;
 use crate::generate_content::file_uri::{guess_media_type, is_google_upload, is_youtube};
 use crate::generate_content::part_write::{parse_arguments_object, with_signature};
 use crate::generate_content::{call_ids, signatures};
-use crate::hub::{ModelCapabilities, Part, PartKind, RequestField, Role, Source};
+use crate::hub::{
+    ModelCapabilities, Part, PartKind, RequestField, Role, Source, is_essential_item,
+};
 
 /// A written part, with what pairing calls and results needs.
 pub(crate) enum Piece {
@@ -222,8 +224,7 @@ impl RequestWriter<'_> {
             return Ok(Some(value.clone()));
         }
         let kind = value.get("type").and_then(Value::as_str).unwrap_or("part");
-        let holds_history = matches!(kind, "item_reference" | "compaction");
-        if role != Role::Assistant || holds_history {
+        if role != Role::Assistant || is_essential_item(value) {
             let why = format!("of type `{kind}` is not supported by this model's provider");
             return Err(InvalidRequest::new(path(), why));
         }

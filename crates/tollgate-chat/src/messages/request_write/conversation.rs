@@ -6,7 +6,7 @@ use super::parts::write_piece;
 use super::turn_order::{OutgoingTurn, Piece, order_turns};
 use super::writer::RequestWriter;
 use crate::error::InvalidRequest;
-use crate::hub::{Opaque, Part, PartKind, RequestField, Role, Turn};
+use crate::hub::{Opaque, Part, PartKind, RequestField, Role, Turn, is_essential_item};
 use crate::messages::constants::{NAME, VENDOR};
 use crate::messages::fields::write_extra_fields;
 use crate::messages::ids::sanitize_call_id;
@@ -157,9 +157,8 @@ fn turn_pieces<'a>(
                 writer.drop_field(RequestField::PastReasoning);
             }
             PartKind::FormatSpecific { format, value } if *format != NAME => {
-                // Records of another vendor's hosted tools can be dropped; a reference to an item of the conversation cannot.
-                let is_reference = value["type"] == "item_reference";
-                if turn.role != Role::Assistant || is_reference {
+                // Records of another vendor's hosted tools can be dropped.
+                if turn.role != Role::Assistant || is_essential_item(value) {
                     return Err(writer
                         .invalid_part(position, "is of a type that only its own vendor can read"));
                 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::output_schema;
 use super::writer::RequestWriter;
 use crate::error::InvalidRequest;
 use crate::hub::{PartKind, RequestField, Tool, ToolChoice, ToolKind};
@@ -45,14 +46,22 @@ impl RequestWriter<'_> {
                 strict,
             } => {
                 // Models support `strict` if they support structured output.
-                let supports_strict = self.is_native || self.capabilities.supports_json_schema;
-                if *strict == Some(true) && !supports_strict {
+                let is_foreign = !self.is_native && *strict == Some(true);
+                // A strict schema of another format is closed; one that cannot be kept as it is makes the function not strict.
+                let closed = parameters
+                    .as_ref()
+                    .filter(|_| is_foreign && self.capabilities.supports_json_schema)
+                    .map(output_schema::convert_schema)
+                    .filter(|(_, is_changed)| !is_changed)
+                    .map(|(schema, _)| schema);
+                if is_foreign && closed.is_none() {
                     self.drop_name("strict");
                 }
-                let strict = strict.filter(|strict| self.is_native || (*strict && supports_strict));
+                let strict = strict.filter(|_| self.is_native || closed.is_some());
+                let parameters = closed.as_ref().or(parameters.as_ref());
                 let name = self.names.upstream_name(name).to_owned();
                 let description = description.as_deref();
-                write_function(&name, description, parameters.as_ref(), strict)
+                write_function(&name, description, parameters, strict)
             }
             ToolKind::Custom {
                 name,

@@ -13,7 +13,7 @@ use super::ids::generate_call_id;
 use super::usage::UsageCounts;
 use crate::error::MalformedResponse;
 use crate::format::StreamReader;
-use crate::hub::{Event, FinishReason, Opaque, Part, PartKind};
+use crate::hub::{Citation, Event, FinishReason, Opaque, Part, PartKind};
 use crate::sse::{Decoder, MAX_EVENT_BYTES};
 use event_data::Delta;
 pub(crate) use event_data::{EventData, MessageHead, parse_event, parse_stream_error};
@@ -57,7 +57,10 @@ struct State {
 
 /// An open block.
 enum OpenBlock {
-    Text,
+    Text {
+        /// Sent at the block's end: they belong to all of its text, of which some may follow them.
+        citations: Vec<Citation>,
+    },
     Thinking {
         signature: String,
     },
@@ -128,7 +131,7 @@ impl State {
             .and_then(|raw| serde_json::from_str(raw.get()).ok())
             .unwrap_or_default();
         self.id = to_owned_string(head.id);
-        self.counts = head.usage.map(UsageCounts::parse).unwrap_or_default();
+        self.counts = head.usage.map(UsageCounts::parse_start).unwrap_or_default();
         out.push(Event::Start {
             id: self.id.clone(),
             model: to_owned_string(head.model),
@@ -161,7 +164,9 @@ impl State {
         let open = match text("type") {
             "text" => {
                 push_text(text("text"), out);
-                OpenBlock::Text
+                OpenBlock::Text {
+                    citations: Vec::new(),
+                }
             }
             "thinking" => {
                 push_thinking(text("thinking"), out);
@@ -228,22 +233,18 @@ impl State {
             // A text delta without a start opens a text block.
             if let Some(text) = delta.text {
                 push_text(&text, out);
-                self.open.push((index, OpenBlock::Text));
+                let citations = Vec::new();
+                self.open.push((index, OpenBlock::Text { citations }));
             }
             return Ok(());
         };
         match open {
-            OpenBlock::Text => {
+            OpenBlock::Text { citations } => {
                 push_text(delta.text.as_deref().unwrap_or_default(), out);
                 let citation = delta
                     .citation
                     .and_then(|raw| serde_json::from_str(raw.get()).ok());
-                if let Some(citation) = citation.and_then(read_citation) {
-                    out.push(Event::Citation {
-                        choice: 0,
-                        citation,
-                    });
-                }
+                citations.extend(citation.and_then(read_citation));
             }
             OpenBlock::Thinking { signature } => {
                 push_thinking(delta.thinking.as_deref().unwrap_or_default(), out);
@@ -345,10 +346,14 @@ fn redacted_event(data: &str) -> Event {
 fn end_block(open: OpenBlock, out: &mut Vec<Event>) {
     let choice = 0;
     match open {
-        OpenBlock::Text => out.push(Event::TextEnd {
-            choice,
-            signature: None,
-        }),
+        OpenBlock::Text { citations } => {
+            let citations = citations.into_iter();
+            out.extend(citations.map(|citation| Event::Citation { choice, citation }));
+            out.push(Event::TextEnd {
+                choice,
+                signature: None,
+            });
+        }
         OpenBlock::Thinking { signature } => {
             let signature =
                 (!signature.is_empty()).then(|| Opaque::from_portable(&signature, VENDOR));

@@ -66,6 +66,8 @@ impl RequestReader {
             "input" => self.input = read_input(value)?,
             "temperature" => request.temperature = value.as_f64(),
             "top_p" => request.top_p = value.as_f64(),
+            // 0 is the default.
+            "top_logprobs" if value == 0 => self.keep_extra(spelling_note(&name), value),
             "top_logprobs" => request.logprobs = value.as_u64().map(|k| k as u32),
             "parallel_tool_calls" => request.parallel_tools = value.as_bool(),
             "tools" => request.tools = read_tools(value)?,

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::call_pairing::InputItem;
 use super::tools::type_of_foreign;
 use crate::error::InvalidRequest;
-use crate::hub::{Part, PartKind, Request, RequestField, Role, ToolNames, Turn};
+use crate::hub::{Part, PartKind, Request, RequestField, Role, ToolNames, Turn, is_essential_item};
 use crate::responses::constants::{GENERATED_ID_MARK, NAME};
 use crate::responses::encrypted_content::{EncryptedContent, VENDOR, split_item_id};
 use crate::responses::extra_fields::write_extra_fields;
@@ -101,10 +101,9 @@ impl<'a> InputWriter<'a> {
                     ends_calls: false,
                 });
             }
-            // Past output of a hosted tool may be dropped. Content of the user must be sent or rejected, and so must a compaction item, which
-            // replaces several turns.
+            // Past output of a hosted tool may be dropped. Content of the user must be sent or rejected.
             PartKind::FormatSpecific { value, .. }
-                if role == Role::Assistant && value["type"] != "compaction" =>
+                if role == Role::Assistant && !is_essential_item(value) =>
             {
                 self.dropped_parts.push(type_of_foreign(value).to_owned());
             }

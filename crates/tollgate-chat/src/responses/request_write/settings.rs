@@ -9,8 +9,9 @@ use crate::hub::{
     Effort, OutputFormat, Reasoning, ReasoningControl, RequestField, SamplingSupport, ToolChoice,
     sanitize_id,
 };
-use crate::responses::constants::{INCLUDE_LOGPROBS, INCLUDE_REASONING};
+use crate::responses::constants::{INCLUDE_LOGPROBS, INCLUDE_REASONING, SERVICE_TIERS};
 use crate::responses::extra_fields::write_extra_fields;
+use crate::strict_schema::{keeps_strict, may_be_strict};
 
 /// The smallest `max_output_tokens` that OpenAI accepts.
 const MIN_OUTPUT_TOKENS: u64 = 16;
@@ -105,6 +106,14 @@ impl RequestWriter<'_> {
             let tools: Result<Vec<Value>, InvalidRequest> =
                 request.tools.iter().map(write).collect();
             self.set("tools", Value::Array(tools?));
+        }
+        if !self.is_own
+            && request
+                .tools
+                .iter()
+                .any(|tool| !keeps_strict(tool, request))
+        {
+            self.drop_name("strict");
         }
         if request.tools.iter().any(|tool| tool.cache_ttl.is_some()) {
             self.drop_field(RequestField::Cache);
@@ -201,8 +210,12 @@ impl RequestWriter<'_> {
                 if let Some(description) = description {
                     format["description"] = description.as_str().into();
                 }
+                // Formats without `strict` always enforce the schema. Here that must be requested, and not every schema can be strict.
+                let is_always_strict =
+                    ["messages", "generate-content"].contains(&self.request.client_format.name);
+                let strict = strict.or((is_always_strict && may_be_strict(schema)).then_some(true));
                 if let Some(strict) = strict {
-                    format["strict"] = (*strict).into();
+                    format["strict"] = strict.into();
                 }
                 Some(format)
             }
@@ -235,8 +248,13 @@ impl RequestWriter<'_> {
         }
         match request.service_tier.as_deref() {
             None => {}
-            Some("standard_only") => self.set("service_tier", "default".into()),
-            Some(tier) => self.set("service_tier", tier.into()),
+            Some("standard_only" | "standard") if !self.is_own => {
+                self.set("service_tier", "default".into());
+            }
+            Some(tier) if self.is_own || SERVICE_TIERS.contains(&tier) => {
+                self.set("service_tier", tier.into());
+            }
+            Some(_) => self.drop_field(RequestField::ServiceTier),
         }
     }
 

@@ -6,6 +6,7 @@ use crate::error::InvalidRequest;
 use crate::hub::{Request, RequestField, Tool, ToolChoice, ToolKind, ToolNames};
 use crate::responses::constants::{ALLOWED_DOMAINS, NAME, SEARCH_CONTEXT_SIZE};
 use crate::responses::extra_fields::write_extra_fields;
+use crate::strict_schema::keeps_strict;
 
 /// Writes one tool, functions flat.
 pub(crate) fn write_tool(
@@ -34,6 +35,7 @@ pub(crate) fn write_tool(
             members.insert("parameters".to_owned(), parameters.clone().unwrap_or(none));
             // `strict` is on by default in this format and off by default in others
             // ([langchain#35885](https://github.com/langchain-ai/langchain/issues/35885)).
+            let strict = strict.map(|strict| strict && keeps_strict(tool, request));
             let strict = strict.or((!is_own).then_some(false));
             if let Some(strict) = strict {
                 members.insert("strict".to_owned(), strict.into());
