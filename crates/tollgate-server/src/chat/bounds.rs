@@ -13,6 +13,7 @@ use tollgate_core::{Amount, ApiError, ErrorKind};
 use tollgate_store::{TokenCounts, TokenPrices};
 
 use crate::chat::part_charges;
+use crate::http::large_work;
 
 /// Tokens that an upstream may add to a prompt itself: tool preambles, framing.
 const MAX_FRAMING_TOKENS: u64 = 16_384;
@@ -297,7 +298,8 @@ fn effort_percent(body: &[u8]) -> u64 {
     if memchr::memmem::find(body, b"effort\"").is_none() {
         return 100;
     }
-    let Ok(body) = serde_json::from_slice::<Body>(body) else {
+    let parse = || serde_json::from_slice::<Body>(body);
+    let Ok(body) = large_work::run_in_place(body.len(), parse) else {
         return 100;
     };
     let nested = |settings: Option<Value>| settings?.get("effort").cloned();

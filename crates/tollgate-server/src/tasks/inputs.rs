@@ -12,6 +12,7 @@ use tollgate_upstream::InputFile;
 use tollgate_upstream::egress::{EgressError, FetchLimits};
 
 use crate::http::errors;
+use crate::spawn::spawn_detached;
 use crate::tasks::context::TaskContext;
 
 /// How long fetching one image may take, redirects included.
@@ -31,17 +32,53 @@ pub struct Inputs {
     local_copies: Vec<LocalCopy>,
 }
 
+/// The private files of a submission that is not a task yet: deleted when this is dropped, for example because the client has disconnected.
+pub struct UnusedImages {
+    files: FileStorage,
+    names: Vec<String>,
+}
+
+impl UnusedImages {
+    /// No files.
+    pub fn new(files: &FileStorage) -> Self {
+        Self {
+            files: files.clone(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Keeps the files: a task may have them from now on.
+    pub fn keep(mut self) {
+        self.names.clear();
+    }
+}
+
+impl Drop for UnusedImages {
+    fn drop(&mut self) {
+        let (files, names) = (self.files.clone(), std::mem::take(&mut self.names));
+        if names.is_empty() {
+            return;
+        }
+        spawn_detached(async move {
+            for name in names {
+                files.delete(Visibility::Private, &name).await;
+            }
+        });
+    }
+}
+
 /// At submission: stores the images of data URIs as private files, recognises links to the gateway's own files, and leaves other URLs to be fetched
 /// when the task runs. Returns the complete job, and the metadata of its references, in their order, as far as it is known.
 ///
 /// # Errors
 /// 400 for an image that is invalid or has expired: all images are checked before the first one is stored, so this leaves no files. 503 if the
-/// storage failed: images that were already stored are deleted when they expire.
+/// storage failed. The files are added to `stored`.
 pub async fn store_submitted(
     context: &TaskContext,
     family: AnyFamily,
     mut submission: Submission,
     deadline_at: Millis,
+    stored: &mut UnusedImages,
 ) -> Result<(Job, Vec<Option<ImageMetadata>>), ApiError> {
     let references = check_available(context, family, &submission.inputs).await?;
     let mut sources = Vec::with_capacity(submission.inputs.len());
@@ -50,6 +87,7 @@ pub async fn store_submitted(
             InputSource::Data { metadata, bytes } => {
                 let bytes = std::mem::take(bytes);
                 let name = store_private(context, metadata, &bytes, deadline_at).await?;
+                stored.names.push(name.clone());
                 ImageSource::Stored(name)
             }
             InputSource::Url(url) => match context.files.own_name(url) {
@@ -295,13 +333,9 @@ async fn read_metadata(
 
 /// Deletes the private images of a job that is stored as text. Does nothing if the text cannot be parsed.
 pub async fn delete_private_images_of_text(files: &FileStorage, kind: TaskKind, job: &str) {
-    if let Ok(job) = Job::from_text(kind, job) {
-        delete_private_images(files, &job).await;
-    }
-}
-
-/// Deletes the private images of a job.
-pub async fn delete_private_images(files: &FileStorage, job: &Job) {
+    let Ok(job) = Job::from_text(kind, job) else {
+        return;
+    };
     for (_, image) in job.input_images() {
         if let ImageSource::Stored(name) = &image.source {
             files.delete(Visibility::Private, name).await;
@@ -314,6 +348,31 @@ mod tests {
     use tollgate_core::{ErrorKind, id};
 
     use super::*;
+
+    #[tokio::test]
+    async fn images_of_a_submission_that_ends_early_are_deleted() {
+        let root = std::env::temp_dir().join(id::short_id("tollgate-inputs-"));
+        let files = FileStorage::open(&root, "https://gateway.example").unwrap();
+        let mut names = Vec::new();
+        for is_kept in [true, false] {
+            let file = files.create(Visibility::Private, 4_000_000_000, "png");
+            let name = file.await.unwrap().finish().await.unwrap();
+            let mut images = UnusedImages::new(&files);
+            images.names.push(name.clone());
+            match is_kept {
+                true => images.keep(),
+                false => drop(images),
+            }
+            names.push(name);
+        }
+        let exists =
+            async |name: &str| files.local_copy(Visibility::Private, name, 0).await.is_ok();
+        while exists(&names[1]).await {
+            tokio::task::yield_now().await;
+        }
+        assert!(exists(&names[0]).await);
+        std::fs::remove_dir_all(root).unwrap();
+    }
 
     #[tokio::test]
     async fn only_a_missing_image_has_expired() {

@@ -18,7 +18,8 @@ use crate::http::{errors, large_work};
 use crate::otel::TraceState;
 use crate::reloadable::Reloadable;
 use crate::tasks::context::TaskContext;
-use crate::tasks::{idempotency, inputs, moderation, view};
+use crate::tasks::inputs::{self, UnusedImages};
+use crate::tasks::{idempotency, moderation, view};
 
 /// The header with which adjustments of unknown fields are errors.
 const STRICT: &str = "x-tollgate-strict";
@@ -83,15 +84,12 @@ pub async fn submit(
     let adjustments = std::mem::take(&mut submission.adjustments);
     let callback_url = submission.callback_url.take();
     let mut price = submission.price.clone();
+    let mut stored = UnusedImages::new(&context.files);
     let (mut job, references) =
-        inputs::store_submitted(context, family, submission, deadline_at).await?;
+        inputs::store_submitted(context, family, submission, deadline_at, &mut stored).await?;
 
     // 6. Determine the sizes that depend on the images, and freeze the price.
-    let charge = freeze_price(&reloadable, model, &mut job, &mut price, &references);
-    if charge.is_err() {
-        inputs::delete_private_images(&context.files, &job).await;
-    }
-    let charge = charge?;
+    let charge = freeze_price(&reloadable, model, &mut job, &mut price, &references)?;
 
     // 7. Write idempotency record, hold and task in one transaction; it is on disk before the client receives the receipt.
     let task_id = id::task_id(now);
@@ -118,6 +116,7 @@ pub async fn submit(
         charge,
         idempotency: idempotency_key.map(|key| key.into_record(&receipt)),
     };
+    stored.keep();
     let outcome = context.store.submit_task(task).await;
     let outcome = outcome.map_err(errors::from_store)?;
     crash::point("submit.before_receipt");
