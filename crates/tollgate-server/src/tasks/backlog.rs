@@ -63,10 +63,18 @@ impl Backlog {
         has_webhook: bool,
     ) -> Result<(), ApiError> {
         self.add(store, user_id, Kind::Tasks).await?;
-        if has_webhook {
-            self.add(store, user_id, Kind::Webhooks).await?;
+        if !has_webhook {
+            return Ok(());
         }
-        Ok(())
+        let added = self.add(store, user_id, Kind::Webhooks).await;
+        if added.is_err()
+            && let Some(counts) = self.lock().get_mut(user_id)
+        {
+            // The submission is rejected, so it is no task.
+            let tasks = &mut counts[Kind::Tasks as usize];
+            tasks.known = tasks.known.saturating_sub(1);
+        }
+        added
     }
 
     async fn add(&self, store: &Store, user_id: &str, kind: Kind) -> Result<(), ApiError> {
