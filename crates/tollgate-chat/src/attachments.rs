@@ -29,6 +29,9 @@ const REMOTE_FILE_TOKENS: u64 = 50_000;
 /// Base64 text with fewer bytes than this is not counted as an attachment.
 const MIN_PAYLOAD: usize = 64;
 
+/// Members whose objects hold media in their member `data`. Any other `data` is part of the prompt's text.
+const MEDIA_MEMBERS: [&[u8]; 4] = [b"source", b"inlineData", b"inline_data", b"input_audio"];
+
 /// Standard and URL-safe alphabets are both decoded after replacing digits; padding may be missing.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -42,11 +45,22 @@ pub fn held_attachment_tokens(body: &[u8]) -> u64 {
     let mut tokens = 0;
     let mut key: &[u8] = b"";
     let mut declared = "";
-    for (text, is_key) in JsonStrings::new(body) {
+    let mut objects = MediaObjects::default();
+    let mut strings = JsonStrings::new(body);
+    loop {
+        let from = strings.at;
+        let Some((text, is_key)) = strings.next() else {
+            break;
+        };
+        // The string with its quotes ends at `strings.at`.
+        if objects.read_between(&body[from..strings.at - text.len() - 2]) {
+            declared = "";
+        }
         if is_key {
-            key = text;
+            (key, objects.member) = (text, text);
             continue;
         }
+        objects.member = b"";
         match key {
             b"mimeType" | b"mime_type" | b"media_type" => {
                 declared = std::str::from_utf8(text).unwrap_or_default();
@@ -68,6 +82,7 @@ pub fn held_attachment_tokens(body: &[u8]) -> u64 {
                     MAX_IMAGE_TOKENS
                 };
             }
+            b"data" if !objects.is_in_media() && !has_data_scheme(text) => {}
             b"url" | b"image_url" | b"file_data" | b"data" | b"video_url" => {
                 tokens += inline_tokens(text, declared);
             }
@@ -75,6 +90,74 @@ pub fn held_attachment_tokens(body: &[u8]) -> u64 {
         }
     }
     tokens
+}
+
+/// Whether an object that is the value of `member` holds media in its member `data`.
+pub(crate) fn is_media_member(member: &[u8]) -> bool {
+    MEDIA_MEMBERS.contains(&member)
+}
+
+/// Whether the member after `before` is in an object that holds media, as far as the text directly before it shows.
+pub(crate) fn is_in_media_object(before: &[u8]) -> bool {
+    // The other members of such objects are short: types and names.
+    const MAX_HEAD: usize = 1024;
+    let head = &before[before.len().saturating_sub(MAX_HEAD)..];
+    let brace = memchr::memrchr2(b'{', b'}', head).filter(|at| head[*at] == b'{');
+    let member = brace.and_then(|at| head[..at].trim_ascii_end().strip_suffix(b":"));
+    let name = member.and_then(|text| text.trim_ascii_end().strip_suffix(b"\""));
+    let is_name = |text: &[u8], member: &[u8]| {
+        let before_name = text.strip_suffix(member);
+        before_name.is_some_and(|rest| rest.ends_with(b"\""))
+    };
+    name.is_some_and(|text| MEDIA_MEMBERS.iter().any(|member| is_name(text, member)))
+}
+
+fn has_data_scheme(text: &[u8]) -> bool {
+    text.get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
+}
+
+/// Follows which objects of a JSON text hold media.
+#[derive(Default)]
+struct MediaObjects<'a> {
+    /// The member whose value comes next; empty if there is none.
+    member: &'a [u8],
+    depth: usize,
+    /// The depths of the open objects that hold media.
+    open: Vec<usize>,
+}
+
+impl MediaObjects<'_> {
+    /// Reads the text between two strings. Returns whether an object that holds media begins in it.
+    fn read_between(&mut self, text: &[u8]) -> bool {
+        let mut begins = false;
+        for byte in text {
+            match byte {
+                b'{' => {
+                    self.depth += 1;
+                    if is_media_member(self.member) {
+                        self.open.push(self.depth);
+                        begins = true;
+                    }
+                }
+                b'}' => {
+                    if self.is_in_media() {
+                        self.open.pop();
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                }
+                b'[' => {}
+                _ => continue,
+            }
+            self.member = b"";
+        }
+        begins
+    }
+
+    /// Whether the innermost open object holds media.
+    fn is_in_media(&self) -> bool {
+        self.open.last() == Some(&self.depth)
+    }
 }
 
 /// The tokens of a data URI, or of base64 of the declared type.
@@ -267,6 +350,46 @@ mod tests {
             5_000
         );
         assert_eq!(held(&json!({"text": "no attachment: \"url\" http://x"})), 0);
+    }
+
+    #[test]
+    fn only_data_of_media_is_counted_as_media() {
+        let mut image = png(512, 512);
+        image.resize(100, 0);
+        let image = STANDARD.encode(&image);
+        let source = json!({"type": "base64", "media_type": "image/png", "data": image});
+        let inline = json!({"mimeType": "image/png", "data": image});
+        // Base64 too, but for its spaces, which are skipped.
+        let prose = "only letters and spaces ".repeat(10);
+        let messages = json!([
+            {"type": "image", "source": source},
+            {"type": "tool_use", "input": {"source": {"page": 1}, "data": prose}},
+            {"type": "redacted_thinking", "data": prose},
+        ]);
+        assert_eq!(held(&messages), 955);
+        let parts = json!([
+            {"inlineData": inline},
+            {"functionCall": {"args": {"inlineData": {}, "data": prose}}},
+            {"functionResponse": {"response": {"list": ["inlineData", {"data": prose}]}}},
+        ]);
+        assert_eq!(held(&parts), 955);
+        assert_eq!(held(&json!([inline, {"data": image}])), 0);
+    }
+
+    #[test]
+    fn the_object_of_a_member_is_found_before_it() {
+        for (before, expected) in [
+            (r#"{"source": {"type":"base64","#, true),
+            (r#"{"inlineData" : {"#, true),
+            (r#"{"source":{"a":1},"#, false),
+            (r#"{"source":{"a":{"#, false),
+            (r#"{"resource":{"#, false),
+            (r#"{"text":"\"source\":{"#, false),
+            ("{", false),
+            ("", false),
+        ] {
+            assert_eq!(is_in_media_object(before.as_bytes()), expected, "{before}");
+        }
     }
 
     #[test]

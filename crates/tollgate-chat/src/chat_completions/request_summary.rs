@@ -3,6 +3,7 @@
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::fields::{MAX_STOP_SEQUENCES, ROLE_RULE, ROLES};
+use crate::attachments::is_media_member;
 use crate::error::InvalidRequest;
 use crate::format::RequestSummary;
 use crate::lazy_json::{FieldRule, LazyVisitor, Scalar, VisitWith, next_key, visit_json};
@@ -437,11 +438,12 @@ impl<'de> LazyVisitor<'de> for Part<'_> {
                 "type" | "cache_control" | "prompt_cache_breakpoint" => {
                     object.next_value::<IgnoredAny>()?;
                 }
-                _ => {
+                name => {
                     attached = true;
                     object.next_value_seed(VisitWith(Payload {
                         builder,
                         is_data_field: false,
+                        holds_media: is_media_member(name.as_bytes()),
                     }))?;
                 }
             }
@@ -466,6 +468,8 @@ impl<'de> LazyVisitor<'de> for PartText<'_> {
 struct Payload<'f> {
     builder: &'f mut SummaryBuilder,
     is_data_field: bool,
+    /// Whether an object has media in its member `data`.
+    holds_media: bool,
 }
 
 impl<'de> LazyVisitor<'de> for Payload<'_> {
@@ -483,6 +487,7 @@ impl<'de> LazyVisitor<'de> for Payload<'_> {
             .next_element_seed(VisitWith(Payload {
                 builder,
                 is_data_field: false,
+                holds_media: false,
             }))?
             .is_some()
         {}
@@ -492,10 +497,11 @@ impl<'de> LazyVisitor<'de> for Payload<'_> {
     fn visit_object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         let builder = self.builder;
         while let Some(key) = next_key(&mut object)? {
-            let is_data_field = matches!(&*key, "data" | "file_data");
+            let is_data_field = key == "file_data" || key == "data" && self.holds_media;
             object.next_value_seed(VisitWith(Payload {
                 builder,
                 is_data_field,
+                holds_media: is_media_member(key.as_bytes()),
             }))?;
         }
         Ok(())

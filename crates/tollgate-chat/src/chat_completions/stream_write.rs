@@ -4,6 +4,7 @@
 //! gaps, the finish reason once and last per choice, then usage, then `[DONE]`. The finish reason is held back until [`StreamWriter::end`].
 
 use std::io::Write as _;
+use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
@@ -40,6 +41,8 @@ struct Choice {
     length: u64,
     /// Characters of text before the current part.
     part_start: u64,
+    /// The characters of the last part that has ended: citations that follow its end belong to it.
+    last_part: Range<u64>,
     has_refusal: bool,
     reasoning: ReasoningState,
     images: usize,
@@ -68,11 +71,14 @@ enum ReasoningState {
 impl Choice {
     /// Ends the current text part.
     fn end_part(&mut self) {
-        let text = self.part_start..self.length;
+        if self.part_start < self.length {
+            self.last_part = self.part_start..self.length;
+            self.part_start = self.length;
+        }
+        let text = self.last_part.clone();
         let citations = self.citations.drain(..);
         self.annotations
             .extend(citations.filter_map(|citation| write_annotation(&citation, text.clone())));
-        self.part_start = self.length;
     }
 }
 
@@ -181,6 +187,7 @@ impl Writer {
             calls: Vec::new(),
             length: 0,
             part_start: 0,
+            last_part: 0..0,
             has_refusal: false,
             reasoning: ReasoningState::None,
             images: 0,

@@ -39,10 +39,12 @@ struct ChoiceState {
     ids: CallIds,
     calls: u32,
     open: OpenPart,
+    /// The signature of the open text, which is complete. Its end is held back until another part follows: its citations may come in a later chunk.
+    text_signature: Option<Opaque>,
     finish: Option<FinishReason>,
     /// Visible text so far: citation offsets count its bytes.
     text: String,
-    /// Grounding metadata that was received before its text.
+    /// Grounding metadata that was received while no text was open.
     pending_grounding: Option<Value>,
 }
 
@@ -139,6 +141,10 @@ impl State {
         }
         for (index, mut choice) in std::mem::take(&mut self.choices) {
             choice.end_open_part(index, None, out);
+            if !choice.text.is_empty() {
+                // The text ended before, for example because a call followed.
+                choice.emit_citations(index, out);
+            }
             out.push(Event::Finish {
                 choice: index,
                 finish: choice
@@ -191,6 +197,14 @@ impl ChoiceState {
             PartKind::Text {
                 text, signature, ..
             } => {
+                if let Some(signature) = self.text_signature.take() {
+                    // Grounding metadata in the chunk of the text that follows belongs to that text.
+                    self.open = OpenPart::Nothing;
+                    out.push(Event::TextEnd {
+                        choice,
+                        signature: Some(signature),
+                    });
+                }
                 self.switch_to(choice, OpenPart::Text, out);
                 if !text.is_empty() {
                     self.text.push_str(&text);
@@ -199,7 +213,7 @@ impl ChoiceState {
                 }
                 if signature.is_some() {
                     self.open = OpenPart::Text;
-                    self.end_open_part(choice, signature, out);
+                    self.text_signature = signature;
                 }
             }
             PartKind::Reasoning {
@@ -279,12 +293,13 @@ impl ChoiceState {
         }
     }
 
-    /// Ends the open part.
+    /// Ends the open part. `signature` is that of reasoning.
     fn end_open_part(&mut self, choice: u32, signature: Option<Opaque>, out: &mut Vec<Event>) {
         match std::mem::take(&mut self.open) {
             OpenPart::Nothing => {}
             OpenPart::Text => {
                 self.emit_citations(choice, out);
+                let signature = self.text_signature.take();
                 out.push(Event::TextEnd { choice, signature });
             }
             OpenPart::Reasoning => out.push(Event::ReasoningEnd {

@@ -39,8 +39,10 @@ struct ChoiceState {
     finish: Option<FinishReason>,
     /// Visible text, for the byte offsets of citations.
     text: String,
-    /// Characters of the text before the current part, to which the offsets of citations are relative.
+    /// Characters of the text before the current part, or before the last one if none is open: the offsets of citations are relative to it.
     part_start: u64,
+    /// Whether text that follows begins another part.
+    is_part_ended: bool,
     citations: Vec<Citation>,
 }
 
@@ -168,11 +170,12 @@ impl Writer {
             self.write_call(index, call, signature, out);
         }
         let choice = self.choices.entry(index).or_default();
-        if matches!(event, Event::TextEnd { .. }) {
-            choice.part_start = choice.text.chars().count() as u64;
-        }
+        choice.is_part_ended |= matches!(event, Event::TextEnd { .. });
         match event {
             Event::Text { text, .. } | Event::Refusal { text, .. } if !text.is_empty() => {
+                if std::mem::take(&mut choice.is_part_ended) {
+                    choice.part_start = choice.text.chars().count() as u64;
+                }
                 choice.text.push_str(text);
                 self.write_text(index, text, false, out);
             }

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::{ExtraFields, Request, RequestField, Role};
+use super::extra_fields::ExtraFields;
+use super::field_names::RequestField;
+use super::part::{Part, PartKind};
+use super::request::{Request, Role};
 
 impl Request {
     /// The name of `field` in the client's format.
@@ -54,6 +57,15 @@ impl Request {
             });
             name.map(str::to_owned)
         };
+        let lost_in = |part: &Part| match &part.kind {
+            // A search result, or a document of blocks.
+            PartKind::FormatSpecific { format: own, value }
+                if *own != format && is_essential_inside("citations", &value["citations"]) =>
+            {
+                Some("citations".to_owned())
+            }
+            _ => lost(&part.extra),
+        };
         for (at, tool) in self.tools.iter().enumerate() {
             if let Some(name) = lost(&tool.extra) {
                 let tools = self.client_field_name(RequestField::Tools);
@@ -62,8 +74,18 @@ impl Request {
         }
         for (at, turn) in self.turns.iter().enumerate() {
             for (index, part) in turn.parts.iter().enumerate() {
-                if let Some(name) = lost(&part.extra) {
+                if let Some(name) = lost_in(part) {
                     return Some(format!("{}.{name}", self.client_part_path(at, index)));
+                }
+                let PartKind::ToolResult { content, .. } = &part.kind else {
+                    continue;
+                };
+                for (inner, part) in content.iter().enumerate() {
+                    if let Some(name) = lost_in(part) {
+                        let result = self.client_part_path(at, index);
+                        let parts = self.client_field_name(RequestField::Parts);
+                        return Some(format!("{result}.{parts}[{inner}].{name}"));
+                    }
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! [`Event`]: one event of a chat stream.
 
 use super::finish_reason::FinishReason;
-use super::{Citation, Opaque, Part, Usage};
+use super::part::{Citation, Opaque, Part};
+use super::response::Usage;
 
 /// One event of a stream. Readers guarantee: [`Event::Start`] first and once; a tool call's `ToolStart` before its arguments and
 /// its `ToolEnd` after them; one [`Event::Finish`] per choice; the last [`Event::Usage`] is complete. `call` counts the tool calls
@@ -96,7 +97,7 @@ pub enum Event {
         /// The signature on the call (generate-content).
         signature: Option<Opaque>,
     },
-    /// A source of the current text part.
+    /// A source of the current text part, or of the last one if none is open.
     Citation {
         /// Index of the choice.
         choice: u32,

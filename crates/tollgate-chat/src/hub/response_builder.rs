@@ -1,6 +1,8 @@
 //! Builds a complete [`Response`] from stream events, and converts a [`Response`] into the events of an equivalent stream.
 
-use super::{Choice, Event, Opaque, Part, PartKind, Response, Usage};
+use super::event::Event;
+use super::part::{Opaque, Part, PartKind};
+use super::response::{Choice, Response, Usage};
 
 /// Builds the response that a stream's events describe.
 #[derive(Debug, Default)]
@@ -57,7 +59,14 @@ impl ResponseBuilder {
             Event::Part { choice, part } => self.add_part(*choice, part.clone()),
             Event::Citation { choice, citation } => {
                 let (choice, _) = self.choice(*choice);
-                if let Some(PartKind::Text { citations, .. }) = last_part(choice) {
+                let mut parts = choice.parts.iter_mut().rev();
+                let citations = parts.find_map(|part| match &mut part.kind {
+                    PartKind::Text {
+                        text, citations, ..
+                    } if !text.is_empty() => Some(citations),
+                    _ => None,
+                });
+                if let Some(citations) = citations {
                     citations.push(citation.clone());
                 }
             }

@@ -13,6 +13,7 @@ use super::constants::{
 };
 use super::content_checks::{check_messages, check_system, check_tools};
 use super::thread;
+use crate::attachments::is_in_media_object;
 use crate::error::InvalidRequest;
 use crate::format::{RequestSummary, Thread};
 use crate::open_ended::count_escaped_letters;
@@ -330,11 +331,14 @@ fn count_attachments(text: &str) -> u32 {
     u32::try_from(plain + hidden).unwrap_or(u32::MAX)
 }
 
-/// The number of bytes of base64 in `data` members.
+/// The number of bytes of base64 in the `data` members of images and documents.
 fn count_payload_bytes(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut sum = 0;
     for at in memmem::find_iter(bytes, b"\"data\"") {
+        if !is_in_media_object(&bytes[..at]) {
+            continue;
+        }
         let Some(value) = string_after_name(&text[at + 6..]) else {
             continue;
         };

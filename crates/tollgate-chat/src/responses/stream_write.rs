@@ -125,6 +125,7 @@ impl Writer {
         }
         events.item_event("response.output_item.done", item.final_json());
         self.open_item += 1;
+        self.output.sent_items = self.open_item;
         self.sent = SentProgress::default();
     }
 

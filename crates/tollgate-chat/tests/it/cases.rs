@@ -214,6 +214,34 @@ fn too_many_stop_sequences_are_rejected_with_the_clients_field_name() {
     assert_eq!(written.unwrap_err().field, "stop");
 }
 
+/// Without such an item the model would receive other turns or settings than the client sent.
+#[test]
+fn items_that_replace_or_steer_turns_are_rejected_by_other_formats() {
+    let from = format(&json!("responses"));
+    let capabilities = ModelCapabilities::default();
+    for kind in [
+        "item_reference",
+        "compaction",
+        "compaction_trigger",
+        "configuration_update",
+        "additional_tools",
+    ] {
+        let item = json!({"type": kind, "id": "item_1"});
+        let body = json!({"model": "m", "input": [item, {"role": "user", "content": "x"}]});
+        let request = from.read_request(&bytes(&body)).unwrap();
+        for to in FORMATS {
+            let sent = to.write_request(&request, &target(&Value::Null, &capabilities));
+            let outcome = written(sent);
+            if to.name() == from.name() {
+                assert_eq!(outcome["body"]["input"][0], item, "{outcome}");
+            } else {
+                let field = &outcome["rejected"]["field"];
+                assert_eq!(field, "input[0].content[0]", "{kind}, {}", to.name());
+            }
+        }
+    }
+}
+
 #[test]
 fn a_count_tokens_request_needs_no_max_tokens() {
     let body = br#"{"model":"m","messages":[{"role":"user","content":"x"}]}"#;

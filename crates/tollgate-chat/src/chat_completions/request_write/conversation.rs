@@ -344,7 +344,15 @@ impl<'a> Writer<'a> {
         let mut texts = Vec::new();
         for part in content {
             match &part.kind {
-                PartKind::Text { text, .. } => texts.push(text.clone()),
+                PartKind::Text {
+                    text, citations, ..
+                } => {
+                    if !citations.is_empty() {
+                        self.dropped
+                            .push(self.request.client_field_name(RequestField::Citations));
+                    }
+                    texts.push(text.clone());
+                }
                 PartKind::Refusal(text) => texts.push(text.clone()),
                 PartKind::FormatSpecific { value, .. } => match extract_text(value) {
                     Some(text) => texts.push(text),

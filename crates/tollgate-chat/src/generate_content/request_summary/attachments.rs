@@ -3,6 +3,7 @@
 use memchr::{memchr, memmem};
 use serde_json::Value;
 
+use crate::attachments::is_in_media_object;
 use crate::open_ended::has_escaped_letters;
 
 /// The result of the count.
@@ -14,7 +15,8 @@ pub(crate) struct AttachmentCount {
     pub(crate) payload_bytes: u64,
 }
 
-/// `data` counts as payload only within this many bytes after `inlineData`; farther away it is another member with the same name.
+/// `data` counts as payload only in the object of `inlineData`, within this many bytes after that name; else it is another member with the same
+/// name.
 const MAX_DATA_DISTANCE: usize = 1024;
 
 /// Counts attachments. Never too few: a text that mentions `"inlineData"` counts too.
@@ -39,6 +41,7 @@ pub(crate) fn count_attachments(body: &[u8]) -> AttachmentCount {
             found.count += 1;
         } else if head.ends_with(b"\"d")
             && inline_at.is_some_and(|from| end - from <= MAX_DATA_DISTANCE)
+            && is_in_media_object(head)
         {
             if let Some(length) = string_value_length(&body[end..]) {
                 found.payload_bytes += length as u64;

@@ -173,7 +173,15 @@ impl RequestWriter<'_> {
         let mut media = Vec::new();
         for inner in content {
             match &inner.kind {
-                PartKind::Text { text, .. } | PartKind::Refusal(text) => texts.push(text),
+                PartKind::Text {
+                    text, citations, ..
+                } => {
+                    if !citations.is_empty() {
+                        self.drop_field(RequestField::Citations);
+                    }
+                    texts.push(text);
+                }
+                PartKind::Refusal(text) => texts.push(text),
                 PartKind::File {
                     source: Source::Text(text),
                     ..

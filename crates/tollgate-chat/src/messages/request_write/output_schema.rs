@@ -73,10 +73,12 @@ fn convert(schema: &Value, is_changed: &mut bool) -> Value {
         out.insert(name.to_owned(), value);
     }
     if is_object(&out) {
-        // Objects must not have additional properties. A schema that allowed them explicitly is changed.
-        *is_changed |= out
-            .get("additionalProperties")
-            .is_some_and(|value| value != false);
+        // Objects must not have additional properties. A schema that allowed them explicitly is changed, and one without properties, which only has
+        // additional ones.
+        *is_changed |= match out.get("additionalProperties") {
+            Some(value) => value != false,
+            None => !out.contains_key("properties"),
+        };
         out.insert("additionalProperties".to_owned(), json!(false));
     }
     if !described.is_empty() {

@@ -77,10 +77,13 @@ impl BlockQueue {
         }
     }
 
-    /// Adds a citation to the open text.
+    /// Adds a citation to the last text. A text whose end is written can have no more.
     pub(crate) fn add_citation(&mut self, citation: &Value) {
-        if self.open_last(&BlockKind::Text).is_some() {
-            self.append(BlockKind::Text, citation_delta_object(citation));
+        let is_text = |block: &Block| matches!(block.kind, BlockKind::Text);
+        if let Some(at) = self.blocks.iter().rposition(is_text) {
+            let delta = citation_delta_object(citation);
+            self.waiting += if at > 0 { delta.len() } else { 0 };
+            self.blocks[at].deltas.push(delta);
         }
     }
 

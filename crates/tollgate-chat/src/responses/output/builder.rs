@@ -24,6 +24,8 @@ pub(crate) struct OutputBuilder {
     /// Whether the client requested a reasoning summary: if so, all visible reasoning is written as summary, because clients read it there.
     shows_reasoning_as_summary: bool,
     pub(crate) items: Vec<OutputItem>,
+    /// The number of items that are completely sent, to which nothing can be added.
+    pub(crate) sent_items: usize,
     pub(crate) usage: Option<Usage>,
     pub(crate) finish: Option<FinishReason>,
 }
@@ -287,18 +289,15 @@ impl OutputBuilder {
         }
     }
 
-    /// The text part that citations and log probabilities belong to.
+    /// The text part that log probabilities belong to.
     fn last_text_part(&mut self) -> Option<&mut TextPart> {
-        match &mut self.items.last_mut()?.body {
-            ItemBody::Parts { parts, .. } => {
-                parts.last_mut().filter(|p| p.kind == TextPartKind::Text)
-            }
-            _ => None,
-        }
+        self.items.last_mut()?.last_text_part()
     }
 
+    /// Adds a citation to the last text.
     fn add_citation(&mut self, citation: &Citation) {
-        let Some(part) = self.last_text_part() else {
+        let mut unsent = self.items.iter_mut().skip(self.sent_items).rev();
+        let Some(part) = unsent.find_map(OutputItem::last_text_part) else {
             return;
         };
         let annotation = write_annotation(citation, &part.text);

@@ -92,6 +92,16 @@ impl OutputItem {
         }
     }
 
+    /// The last part, if it is text.
+    pub(crate) fn last_text_part(&mut self) -> Option<&mut TextPart> {
+        match &mut self.body {
+            ItemBody::Parts { parts, .. } => {
+                parts.last_mut().filter(|p| p.kind == TextPartKind::Text)
+            }
+            _ => None,
+        }
+    }
+
     /// A complete call without arguments gets an empty object.
     pub(crate) fn fill_empty_arguments(&mut self) {
         if let ItemBody::Call {

@@ -266,6 +266,13 @@ impl<'a> InputWriter<'a> {
         let texts: Option<Vec<String>> = content.iter().map(text).collect();
         let prefix = if is_error { "Error: " } else { "" };
         if let Some(texts) = texts.filter(|_| plain || !self.is_own) {
+            let has_citations = |part: &Part| match &part.kind {
+                PartKind::Text { citations, .. } => !citations.is_empty(),
+                _ => false,
+            };
+            if content.iter().any(has_citations) {
+                self.dropped_fields.push(RequestField::Citations);
+            }
             return Ok(Value::String(prefix.to_owned() + &texts.join("\n")));
         }
         let mut parts = Vec::with_capacity(content.len() + 1);
