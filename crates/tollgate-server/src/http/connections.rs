@@ -284,6 +284,26 @@ mod tests {
     }
 
     #[test]
+    fn behind_a_proxy_a_client_at_its_limit_takes_no_permit_of_other_clients() {
+        const CLIENT: &str = "203.0.113.7";
+        let proxy: IpAddr = "192.0.2.9".parse().unwrap();
+        let limits = ConnectionLimits::new(2, 1, vec![proxy.into()]);
+        let open = |client: &str| {
+            let accepted = limits.admit(proxy).unwrap();
+            limits.for_client(accepted, client.parse().unwrap())
+        };
+        let first = open(CLIENT).unwrap();
+        assert_eq!(first.access, Access::Full);
+        let rejected: Vec<_> = (0..REJECTED).map(|_| open(CLIENT).unwrap()).collect();
+        assert!(rejected.iter().all(|p| p.access == Access::Rejected));
+        assert!(open(CLIENT).is_none(), "closed without a response");
+        let other = open("203.0.113.8").unwrap();
+        assert_eq!(other.access, Access::Full, "of the same proxy");
+        drop(first);
+        assert_eq!(open(CLIENT).unwrap().access, Access::Full);
+    }
+
+    #[test]
     fn connections_beyond_the_maximum_are_for_operators() {
         let limits = ConnectionLimits::new(1, 100, Vec::new());
         let admit = || limits.admit("203.0.113.7".parse().unwrap());

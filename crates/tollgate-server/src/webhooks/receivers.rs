@@ -265,4 +265,24 @@ mod tests {
         drop(started);
         assert!(receivers.lock().by_name.is_empty());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn receivers_that_do_not_respond_are_forgotten_if_too_many_are_remembered() {
+        const PROVEN: &str = "https://proven.example";
+        const NEW: &str = "https://new.example";
+        let receivers = Receivers::new(Arc::new(LiveNodes::new(true)));
+        receivers.begin(PROVEN).record(Some(204));
+        let _in_flight = receivers.begin(A);
+        for number in 2..MAX_REMEMBERED {
+            let posted = receivers.begin(&format!("https://{number}.example"));
+            posted.record(None);
+        }
+        assert_eq!(receivers.lock().by_name.len(), MAX_REMEMBERED);
+        tokio::time::advance(BACKOFF[0]).await;
+        let _posted = receivers.begin(NEW);
+        let table = receivers.lock();
+        let mut remembered: Vec<&str> = table.by_name.keys().map(String::as_str).collect();
+        remembered.sort_unstable();
+        assert_eq!(remembered, [A, NEW, PROVEN]);
+    }
 }

@@ -37,3 +37,38 @@ impl Resolve for SystemResolver {
         lookup.await.map_err(io::Error::other)?
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    /// Needs no name server.
+    const HOST: &str = "127.0.0.1";
+
+    #[test]
+    fn lookups_are_limited_even_if_nobody_waits_for_them() {
+        // Lookups wait until the only thread for blocking work is free.
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let resolver = SystemResolver;
+            let (release, released) = mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || released.recv());
+            for _ in 0..MAX_LOOKUPS {
+                let abandoned = resolver.resolve(HOST);
+                assert!(abandoned.now_or_never().is_none());
+            }
+            assert_eq!(LOOKUPS.available_permits(), 0);
+            let mut further = resolver.resolve(HOST);
+            assert!((&mut further).now_or_never().is_none());
+            release.send(()).unwrap();
+            busy.await.unwrap().unwrap();
+            let found = further.await.unwrap();
+            assert_eq!(found, [IpAddr::from([127, 0, 0, 1])]);
+        });
+    }
+}
