@@ -1,6 +1,10 @@
 //! Pseudo-random numbers that depend only on the seed.
 
-/// A SplitMix64 generator.
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
+
+/// A SplitMix64 generator. Not the `rand` crate: its generators may change between versions, and a seed must split streams in the same way.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -28,9 +32,9 @@ pub(crate) fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A hash of a text that is the same in every run.
+/// A hash of a text that is the same in every run (FNV-1a, mixed).
 pub(crate) fn hash(text: &str) -> u64 {
-    let begin = 0xcbf2_9ce4_8422_2325_u64;
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    mix(text.bytes().fold(begin, fold))
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    mix(hasher.finish())
 }

@@ -188,7 +188,7 @@ impl VocalTract {
         lips + HISS_GAIN * hiss
     }
 
-    /// Noise between -1 and 1.
+    /// Noise between -1 and 1. Not the `rand` crate: its generators may change between versions, and the same utterance must give the same bytes.
     fn next_noise(&mut self) -> f64 {
         // xorshift32
         self.noise ^= self.noise << 13;

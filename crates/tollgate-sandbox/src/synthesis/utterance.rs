@@ -1,5 +1,9 @@
 //! [`Utterance`]: a text to speak, with its voice, speed and language.
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
+
 /// The range of the speed of an utterance. Values outside are clamped.
 pub const SPEEDS: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 
@@ -27,12 +31,8 @@ impl Utterance<'_> {
 
     /// A 64-bit hash of the voice's name (FNV-1a and a final multiplication).
     pub(super) fn voice_hash(&self) -> u64 {
-        let hash = self
-            .voice
-            .bytes()
-            .fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3)
-            });
-        hash.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        let mut hasher = FnvHasher::default();
+        hasher.write(self.voice.as_bytes());
+        hasher.finish().wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 }

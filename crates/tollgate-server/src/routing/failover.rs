@@ -1,9 +1,11 @@
 //! Selects one of the channels that serve a model: by priority, weight and session affinity; channels that were tried, are busy or are in cooldown
 //! are passed over.
 
+use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fnv::FnvHasher;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
@@ -128,10 +130,9 @@ fn select_by_weight(
 
 /// A hash that is the same in every process and version (FNV-1a, finished by a multiply and shift).
 fn hash_session(session: u64, name: &str) -> u64 {
-    let mut hash = session ^ 0xcbf2_9ce4_8422_2325;
-    for byte in name.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    }
+    let mut hasher = FnvHasher::with_key(session ^ FnvHasher::default().finish());
+    hasher.write(name.as_bytes());
+    let mut hash = hasher.finish();
     hash = (hash ^ (hash >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     hash ^ (hash >> 32)
 }

@@ -5,7 +5,7 @@ use tollgate_core::{Amount, TaskKind};
 use super::check::{AuditViolation, cells_to_text};
 use crate::db::{DbError, Sql, Tx, args};
 use crate::ledger::charges::{Charge, Delivered};
-use crate::ledger::checksum::{row_checksum, sealed_refund};
+use crate::ledger::checksum::{refund_checksum_numbers, row_checksum};
 
 const READ_CHARGES_AFTER: Sql = Sql::both(
     "SELECT id, user_id, key_id, seal, price, per, units, held, units_settled, settled, released, refunded FROM charges
@@ -46,7 +46,7 @@ pub(super) async fn check_amounts(
                     "the checksum, then price, per, units, held, units settled, settled, released, refunded",
                 );
             }
-            numbers.extend(sealed_refund(row.int(11)?));
+            numbers.extend(refund_checksum_numbers(row.int(11)?));
             if row_checksum([&id, &user, &key], &numbers) != row.int(3)? {
                 violated(
                     "charge_seal",

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tollgate_core::{Amount, money};
 
-use super::checksum::{row_checksum, sealed_refund};
+use super::checksum::{refund_checksum_numbers, row_checksum};
 use crate::chats::prices::{TokenCounts, TokenPrices};
 use crate::chats::record::{ChatEnd, NewChat};
 use crate::db::{DbError, Row, RowsSql, Sql, Tx, Value, cells};
@@ -135,7 +135,7 @@ impl ChatAmounts {
         if self.parts_cost != 0 {
             numbers.push(self.parts_cost);
         }
-        numbers.extend(sealed_refund(self.refunded));
+        numbers.extend(refund_checksum_numbers(self.refunded));
         row_checksum(ids, &numbers)
     }
 }

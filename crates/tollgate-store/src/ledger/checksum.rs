@@ -3,25 +3,27 @@
 //! Most cells are checked by sums over other cells. If a price is 0, or so small that the cost is rounded to 0, there are cells that no sum depends
 //! on; the checksum covers those. It protects against accidents, not against somebody who can recompute it.
 
-/// Offset basis and prime of 64-bit FNV-1a.
-const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0000_0100_0000_01b3;
+use std::hash::Hasher as _;
 
-/// The checksum of a row: id, user and key, then its numbers in the order of the table. An open row has fewer numbers than a
-/// closed one.
+use fnv::FnvHasher;
+
+/// The checksum of a row, by 64-bit FNV-1a: id, user and key, then its numbers in the order of the table. An open row has fewer
+/// numbers than a closed one.
 pub(crate) fn row_checksum(ids: [&str; 3], numbers: &[i64]) -> i64 {
-    // 0xff separates the ids: no UTF-8 text contains it.
-    let ids = ids.iter().flat_map(|id| id.bytes().chain([u8::MAX]));
-    let numbers = numbers.iter().flat_map(|number| number.to_le_bytes());
-    ids.chain(numbers)
-        .fold(BASIS, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(PRIME)
-        })
-        .cast_signed()
+    let mut hasher = FnvHasher::default();
+    for id in ids {
+        hasher.write(id.as_bytes());
+        // Separates the ids: no UTF-8 text contains 0xff.
+        hasher.write(&[u8::MAX]);
+    }
+    for number in numbers {
+        hasher.write(&number.to_le_bytes());
+    }
+    hasher.finish().cast_signed()
 }
 
 /// The numbers that a refund adds to a row's checksum: none as long as nothing was refunded, so that older rows keep their checksum.
-pub(crate) fn sealed_refund(refunded: i64) -> impl Iterator<Item = i64> {
+pub(crate) fn refund_checksum_numbers(refunded: i64) -> impl Iterator<Item = i64> {
     [0, refunded].into_iter().filter(move |_| refunded != 0)
 }
 

@@ -4,7 +4,7 @@ use tollgate_core::{Amount, Millis, TaskKind};
 
 use super::account::Account;
 use super::chat_rows::{ChatAmounts, READ_CHAT};
-use super::checksum::{row_checksum, sealed_refund};
+use super::checksum::{refund_checksum_numbers, row_checksum};
 use super::entries::insert_refund;
 use crate::db::{DbError, Row, Sql, args};
 use crate::usage::UsageSums;
@@ -188,7 +188,7 @@ pub(crate) async fn refund(
         for column in 2..9 {
             numbers.push(row.int(column)?);
         }
-        numbers.extend(sealed_refund(refunded.nanos()));
+        numbers.extend(refund_checksum_numbers(refunded.nanos()));
         let checksum = row_checksum([id, user_id, key_id], &numbers);
         batch.queue_one(&SET_CHARGE_REFUNDED, args![refunded, checksum, id])?;
         batch.queue(&SET_TASK_REFUNDED, args![refunded, id])?;

@@ -6,6 +6,9 @@
 //! been due for [`FOREIGN_DELAY`], because its node is full or gone. If two nodes disagree about the owner of a shard for a moment, both search it:
 //! row locks decide, as always.
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
 use tollgate_core::Millis;
 
 /// The number of shards.
@@ -61,10 +64,9 @@ impl Shards {
 
 /// A hash that is the same in all versions of this program (FNV-1a).
 fn hash(text: &str) -> u64 {
-    let bytes = text.bytes();
-    mix(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    }))
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    mix(hasher.finish())
 }
 
 /// Distributes the bits of a number (the last step of splitmix64).

@@ -1,5 +1,7 @@
 //! Lists with filters return exactly the rows that a search of all rows would find, whichever blocks exist.
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use tollgate_core::clock::{DAY, MINUTE};
 use tollgate_core::{Millis, TaskState, id};
 use tollgate_store::{
@@ -22,15 +24,16 @@ const ROWS: u64 = 5000;
 const LATER: Millis = BEGIN + DAY;
 const QUERIES: usize = 150;
 
-/// Numbers that look random (`SplitMix64`).
-struct Numbers(u64);
+/// A seeded generator of numbers.
+struct Numbers(StdRng);
 
 impl Numbers {
+    fn new(seed: u64) -> Self {
+        Self(StdRng::seed_from_u64(seed))
+    }
+
     fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+        self.0.random_range(0..end)
     }
 
     /// Mostly a small number, rarely a large one: some values are frequent, some rare.
@@ -451,7 +454,7 @@ fn newest_first(numbers: &mut Numbers, is_chat: bool) -> Vec<Listed> {
 
 async fn filtered_lists_equal_a_scan_of_all_rows(db: &Db) {
     let store = db.open().await;
-    let mut numbers = Numbers(7);
+    let mut numbers = Numbers::new(7);
     let chats = newest_first(&mut numbers, true);
     let tasks = newest_first(&mut numbers, false);
     insert_chats(db, &chats).await;
@@ -480,7 +483,7 @@ async fn filtered_lists_equal_a_scan_of_all_rows(db: &Db) {
 
 async fn a_row_inserted_after_its_block_was_built_is_found(db: &Db) {
     let store = db.open().await;
-    let mut numbers = Numbers(8);
+    let mut numbers = Numbers::new(8);
     let chats: Vec<_> = (0..ROWS)
         .map(|n| Listed::new(&mut numbers, n, true))
         .collect();

@@ -163,7 +163,7 @@ impl Account {
         })
     }
 
-    fn refuses(&self, cost: i64, now: Millis) -> Option<Rejection> {
+    fn rejection(&self, cost: i64, now: Millis) -> Option<Rejection> {
         let too_little = |left: Option<i64>| {
             let left = left.filter(|left| cost > 0 && *left < cost);
             left.map(|left| Amount::from_nanos(left.max(0)))
@@ -335,7 +335,7 @@ impl Model {
         }
         let account = &mut self.accounts[who];
         let cost = price * units as i64;
-        match account.refuses(cost, self.now) {
+        match account.rejection(cost, self.now) {
             Some(rejection) => assert_eq!(result, SubmitOutcome::Rejected(rejection)),
             None => {
                 assert_eq!(result, SubmitOutcome::Accepted);

@@ -1,5 +1,8 @@
 //! The kinds of requests that are measured.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
 use serde_json::Value;
 
 use super::client::Client;
@@ -211,29 +214,12 @@ fn numbered_paths(path: &str) -> Vec<String> {
 
 /// The time that many days before now, in the format of the admin API.
 fn days_ago(days: u64) -> String {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0, |now| now.as_secs()) - days * 86_400;
-    time_text(seconds)
+    time_text(Timestamp::now() - Duration::from_secs(days * 86_400))
 }
 
-/// Formats seconds since 1970 as RFC 3339 (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
-fn time_text(seconds: u64) -> String {
-    let (day, second) = (seconds / 86_400 + 719_468, seconds % 86_400);
-    let (era, of_era) = (day / 146_097, day % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let shifted = (5 * of_year + 2) / 153;
-    let (date, month) = (
-        of_year - (153 * shifted + 2) / 5 + 1,
-        if shifted < 10 {
-            shifted + 3
-        } else {
-            shifted - 9
-        },
-    );
-    let year = era * 400 + year + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{date:02}T{hour:02}:{minute:02}:{second:02}Z")
+/// Formats a time as RFC 3339, in whole seconds.
+fn time_text(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 #[cfg(test)]
@@ -242,8 +228,9 @@ mod tests {
 
     #[test]
     fn times_are_written_as_the_admin_api_reads_them() {
-        assert_eq!(time_text(0), "1970-01-01T00:00:00Z");
-        assert_eq!(time_text(1_709_210_096), "2024-02-29T12:34:56Z");
-        assert_eq!(time_text(1_798_761_599), "2026-12-31T23:59:59Z");
+        let text = |seconds| time_text(Timestamp::from_second(seconds).unwrap());
+        assert_eq!(text(0), "1970-01-01T00:00:00Z");
+        assert_eq!(text(1_709_210_096), "2024-02-29T12:34:56Z");
+        assert_eq!(text(1_798_761_599), "2026-12-31T23:59:59Z");
     }
 }

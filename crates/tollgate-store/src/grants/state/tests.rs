@@ -6,6 +6,9 @@ mod model;
 
 use std::collections::BTreeMap;
 
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
 use super::*;
 
 const SCHEDULES: u64 = 2_000;
@@ -13,16 +16,16 @@ const STEPS: usize = 150;
 const BALANCE: i64 = 400;
 const NODES: usize = 3;
 
-/// A generator of small numbers (xorshift64*).
-struct Random(u64);
+/// A seeded generator of small numbers.
+struct Random(StdRng);
 
 impl Random {
+    fn new(seed: u64) -> Self {
+        Self(StdRng::seed_from_u64(seed))
+    }
+
     fn below(&mut self, n: i64) -> i64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        i64::try_from(bits).expect("31 bits") % n
+        self.0.random_range(0..n)
     }
 }
 
@@ -346,7 +349,7 @@ impl Node {
             state.end_reservation(&chat.grant_id, reserved, Amount::ZERO);
         }
         // Writes that have begun end in a random way.
-        let mut random = Random(7);
+        let mut random = Random::new(7);
         while !self.writes.is_empty() || !self.returns.is_empty() {
             self.end_write(number, db, &mut random);
         }
@@ -364,7 +367,7 @@ impl Node {
 fn reservations_never_exceed_their_grant() {
     let (mut reservations, mut grants) = (0, 0);
     for schedule in 1..=SCHEDULES {
-        let mut random = Random(schedule.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut random = Random::new(schedule);
         let mut db = Database::new(BALANCE, Guards::ALL);
         let mut nodes: Vec<Node> = (0..NODES).map(|_| Node::default()).collect();
         for node in &mut nodes {

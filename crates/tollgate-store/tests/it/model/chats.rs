@@ -141,7 +141,7 @@ impl Model {
             let result = reserve(&self.store, &chat, worst).await;
             result.map(|hold| (hold, held))
         };
-        if let Some(rejection) = self.accounts[who].refuses(held, self.now) {
+        if let Some(rejection) = self.accounts[who].rejection(held, self.now) {
             return assert_eq!(result.map(drop), Err(rejection));
         }
         let (hold, amount) = result.unwrap();

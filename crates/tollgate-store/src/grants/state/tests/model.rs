@@ -109,7 +109,7 @@ pub(super) struct Model {
 #[derive(Debug)]
 pub(super) struct Violation(pub(super) &'static str);
 
-fn must(holds: bool, rule: &'static str) -> Result<(), Violation> {
+fn require_rule(holds: bool, rule: &'static str) -> Result<(), Violation> {
     if holds { Ok(()) } else { Err(Violation(rule)) }
 }
 
@@ -329,7 +329,7 @@ impl Model {
         let amount = Amount::from_nanos(CHAT);
         let (step, write) = node.state.reserve(ACCOUNT, amount, millis(tick), false);
         if let Step::Reserved(grant_id) = step {
-            must(
+            require_rule(
                 self.db.rows.contains_key(&grant_id),
                 "a chat begins on no grant that others have released",
             )?;
@@ -360,7 +360,7 @@ impl Model {
             Job::Return(returned) => Applied::Returned(self.db.apply_return(returned)),
             Job::Settle { chat, covered } => {
                 let is_paid = self.db.settle(&chat.grant_id, *covered);
-                must(
+                require_rule(
                     is_paid || chat.is_uncovered,
                     "a grant covers what its chats have reserved",
                 )?;
@@ -435,16 +435,16 @@ impl Model {
 
     fn check(&self) -> Result<(), Violation> {
         let held: i64 = self.db.rows.values().map(|row| row.amount).sum();
-        must(
+        require_rule(
             self.db.available + held + self.db.spent == BALANCE,
             "money is neither created nor lost",
         )?;
-        must(
+        require_rule(
             self.db.rows.values().all(|row| row.amount >= 0),
             "no grant is overdrawn",
         )?;
         let is_settled_late = self.db.is_settled_late;
-        must(
+        require_rule(
             self.db.available >= 0 || is_settled_late,
             "no balance is overdrawn but by chats whose grant others have released",
         )?;
@@ -469,12 +469,12 @@ impl Model {
                     reserved += chat.reserved - spent;
                 }
             }
-            must(
+            require_rule(
                 reserved <= row.amount,
                 "what chats have reserved is covered",
             )?;
             let free = grant.free.nanos();
-            must(
+            require_rule(
                 grant.is_uncertain || free + reserved <= row.amount,
                 "what is free is covered",
             )?;
@@ -507,7 +507,7 @@ impl Model {
             self.tick = self.tick.max(self.alive_until);
             self.release_as_others();
         }
-        must(self.db.rows.is_empty(), "every grant is returned")?;
+        require_rule(self.db.rows.is_empty(), "every grant is returned")?;
         self.check()
     }
 
