@@ -6,12 +6,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::outcome::Outcome;
 use crate::process::output;
-use crate::{Outcome, gateway, man};
+use crate::{gateway, man};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// The program to pack [default: the release build]
+    /// The program to pack [default: that of `cargo xtask dist`]
     #[arg(long)]
     binary: Option<PathBuf>,
     /// The package's version [default: the workspace's]
@@ -58,7 +59,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
 
 /// Writes `target/deb/tollgate_VERSION_ARCHITECTURE.deb`.
 pub(crate) fn run(options: Options) -> Outcome {
-    let binary = gateway::build_unless_given(options.binary)?;
+    let binary = find_program(options.binary)?;
     let version = options
         .version
         .unwrap_or_else(|| env!("CARGO_PKG_VERSION").to_owned());
@@ -82,6 +83,19 @@ pub(crate) fn run(options: Options) -> Outcome {
     output(pack.arg(&root).arg(&package))?;
     println!("{}", package.display());
     Ok(())
+}
+
+/// The path of the program `given`, or of the shipped one if none is given.
+fn find_program(given: Option<PathBuf>) -> Result<PathBuf, String> {
+    let (program, advice) = match given {
+        Some(program) => (program, ""),
+        None => (
+            gateway::target_folder().join("dist/tollgate"),
+            ": run `cargo xtask dist` first, or name another program with --binary",
+        ),
+    };
+    fs::canonicalize(&program)
+        .map_err(|e| format!("no program at {}: {e}{advice}", program.display()))
 }
 
 fn lay_out(binary: &Path, root: &Path) -> Outcome {

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::cross;
+use crate::outcome::Outcome;
 use crate::process::{self, output};
+use crate::repo;
 use crate::rustc::sysroot;
-use crate::{Outcome, repo};
 
 /// The paths of sources and packages in the binary.
 const SOURCE: &str = "/source";
@@ -23,6 +24,10 @@ pub(super) struct Linked<'a> {
     pub(super) glibc: Option<&'a str>,
 }
 
+/// Leaves out the symbol table, which nothing reads: the message of a panic has its file and line. Not in the cargo profile, because the symbols of the
+/// instrumented program are read.
+const WITHOUT_SYMBOLS: &str = "-Cstrip=symbols";
+
 /// Builds `tollgate` from the sources in `source` with the cargo profile `dist` and returns the path of the program.
 pub(super) fn build(
     source: &Path,
@@ -30,7 +35,8 @@ pub(super) fn build(
     rustflags: &str,
     linked: &Linked<'_>,
 ) -> Result<PathBuf, String> {
-    let mut cargo = cargo_build(source, target, rustflags, linked)?;
+    let rustflags = format!("{rustflags} {WITHOUT_SYMBOLS}");
+    let mut cargo = cargo_build(source, target, &rustflags, linked)?;
     run_build(&mut cargo, target, linked.triple)
 }
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Outcome;
 use crate::deb::newest_glibc;
+use crate::outcome::Outcome;
 use crate::process::output;
 use crate::rustc::host_triple;
 

@@ -11,9 +11,10 @@ use std::process::Command;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::outcome::Outcome;
 use crate::process::{TempDir, output};
 use crate::rustc::{host_triple, sysroot};
-use crate::{Outcome, bench, gateway, repo, sbom};
+use crate::{bench, gateway, repo, sbom};
 use build::{Linked, PROFILE, absolute, build, cargo_build, create_folder, run_build};
 
 /// The releases of LLVM whose `llvm-profdata` can read the profiles of rustc 1.95 or newer.
@@ -97,7 +98,7 @@ pub(crate) fn run(options: &Options) -> Outcome {
     };
     let binary = build(&repo::root(), &optimized, &flags, &linked)?;
     cross::check_glibc(&binary, glibc)?;
-    // Read from the library, because the program itself may have no symbols: zig's linker removes them.
+    // Read from the library, because the program itself has no symbols.
     let symbol = read_probe_symbol(&library(&binary)?)?;
     if measured_symbol.is_some_and(|measured| measured != symbol) {
         return Err(

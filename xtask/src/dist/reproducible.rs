@@ -8,8 +8,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::build::{Linked, PROFILE, absolute, build, create_folder};
 use super::cross;
+use crate::outcome::Outcome;
 use crate::process::output;
-use crate::{Outcome, gateway, repo};
+use crate::{gateway, repo};
 
 /// The folders of the two builds. Their lengths differ, because a path that is left in a binary shifts the bytes after it.
 const FOLDERS: [&str; 2] = ["a", "another-folder-with-a-longer-name"];
