@@ -198,7 +198,7 @@ def errors():
     e = raises(openai.APIStatusError, send(client=with_key(EMPTY_KEY)))
     assert e.status_code == 402 and e.code == "insufficient_quota", e
     e = raises(openai.InternalServerError, send(text=FAIL))
-    assert e.status_code == 502 and "sandbox was told to fail" in e.message, e
+    assert e.status_code == 502 and "directive says that it fails" in e.message, e
     raises(openai.InternalServerError, send(text=FAIL, stream=True))
     send(client=with_key(LIMITED_KEY))()
     e = raises(openai.RateLimitError, send(client=with_key(LIMITED_KEY)))

@@ -160,7 +160,7 @@ async fn start(State(app): State<Arc<App>>, request: Request) -> Response {
     };
     match visit.provider.sign_in_url(&pending).await {
         Ok(url) => redirect(&url, vec![pending.set_cookie(visit.is_plain_loopback())]),
-        Err(error) => failed(pending.pages, &pending.next, &error.into()),
+        Err(error) => redirect_with_error(pending.pages, &pending.next, &error.into()),
     }
 }
 
@@ -226,7 +226,7 @@ async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
     let is_usable =
         |pending: &Pending| visit.serves(pending.pages) && is_page_of(pending.pages, &pending.next);
     let Some(pending) = pending.filter(is_usable) else {
-        return failed(visit.default_pages(), "", &Failure("expired"));
+        return redirect_with_error(visit.default_pages(), "", &Failure("expired"));
     };
     let delete_cookie = cookie::delete_cookie(visit.is_plain_loopback());
     match sign_in(&visit, &pending).await {
@@ -235,7 +235,7 @@ async fn callback(State(app): State<Arc<App>>, request: Request) -> Response {
             redirect(&pending.next, cookies.into_iter().flatten().collect())
         }
         Err(failure) => {
-            let mut response = failed(pending.pages, &pending.next, &failure);
+            let mut response = redirect_with_error(pending.pages, &pending.next, &failure);
             let headers = response.headers_mut();
             headers.append(header::SET_COOKIE, delete_cookie);
             response
@@ -426,7 +426,7 @@ async fn begin_portal_session(
 }
 
 /// Redirects to the page that shows why there is no session.
-fn failed(pages: Pages, next: &str, failure: &Failure) -> Response {
+fn redirect_with_error(pages: Pages, next: &str, failure: &Failure) -> Response {
     let query: String = form_urlencoded::Serializer::new(String::new())
         .append_pair("error", failure.0)
         .append_pair("next", next)

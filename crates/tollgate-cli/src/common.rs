@@ -39,7 +39,7 @@ impl Failed {
 }
 
 /// Prints a sentence to stderr, after the program's name.
-pub(super) fn complain(sentence: &str) {
+pub(super) fn print_to_stderr(sentence: &str) {
     // If stderr is closed, there is nowhere else to print it.
     let _ = writeln!(std::io::stderr(), "tollgate: {sentence}");
 }
@@ -66,7 +66,7 @@ impl Common {
         };
         let (config, warnings) = Config::load(self.config.as_deref(), &overrides)?;
         for warning in warnings {
-            complain(&format!("warning: {warning}"));
+            print_to_stderr(&format!("warning: {warning}"));
         }
         Ok(config)
     }

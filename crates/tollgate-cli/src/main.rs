@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tollgate_config::providers::add_providers;
 
-use common::{Common, Failed, complain};
+use common::{Common, Failed, print_to_stderr};
 
 /// A self-hosted gateway in front of every generation model.
 #[derive(Parser)]
@@ -106,7 +106,7 @@ fn main() -> ExitCode {
     {
         Ok(runtime) => runtime,
         Err(e) => {
-            complain(&format!("cannot start: {e}"));
+            print_to_stderr(&format!("cannot start: {e}"));
             return ExitCode::FAILURE;
         }
     };
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failed(sentence)) => {
             if let Some(sentence) = sentence {
-                complain(&sentence);
+                print_to_stderr(&sentence);
             }
             ExitCode::FAILURE
         }

@@ -195,7 +195,7 @@ const TOKEN_KEYS: [&str; 10] = [
 const PER_MILLION: &str = "_per_million";
 
 /// Why the key of a price is invalid with `currency`. `None` if it is valid.
-pub(super) fn misfit(key: &str, currency: Currency) -> Option<String> {
+pub(super) fn describe_key_error(key: &str, currency: Currency) -> Option<String> {
     let is_per_token = TOKEN_KEYS.contains(&key);
     match (key.strip_suffix(PER_MILLION), currency) {
         (Some(name), Currency::Tokens) => Some(format!(

@@ -57,12 +57,12 @@ fn check_failure(directives: &Directives, failed_attempts: u32) -> Result<(), Pr
         Some(FailureMode::Status(status)) => Err(error_for_status(status)),
         Some(FailureMode::Fails) => Err(ProviderError::new(
             UpstreamErrorKind::Failed,
-            "the sandbox was told to fail ([[sandbox:fail]])",
+            "the request's directive says that it fails ([[sandbox:fail]])",
         )),
         Some(FailureMode::FailsAttempt(attempt)) => Err(ProviderError::new(
             UpstreamErrorKind::Unavailable,
             format!(
-                "the sandbox was told to fail this attempt, number {attempt} ([[sandbox:fail=N]])"
+                "the request's directive says that attempt {attempt} fails ([[sandbox:fail=N]])"
             ),
         )),
     }

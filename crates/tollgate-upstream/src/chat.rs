@@ -68,7 +68,7 @@ pub struct ChatCall<'a> {
     pub headers: &'a HeaderMap,
     /// The request's id, for providers with a request-id header.
     pub request_id: &'a str,
-    /// The trace context that the provider's server receives. `None` for none.
+    /// The trace context that the provider's server receives. `None` if the channel forwards none or the chat is not traced.
     pub trace: Option<&'a TraceHeaders>,
     /// The number of earlier attempts at this request that failed.
     pub failed_attempts: u32,

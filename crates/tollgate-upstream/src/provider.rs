@@ -192,7 +192,7 @@ pub struct Attempt<'a> {
     pub key: Option<&'a Secret>,
     /// How many attempts at this task have failed before this one. Interruptions do not count.
     pub failed_attempts: u32,
-    /// The trace context that the provider's server receives with the requests that create something. `None` for none.
+    /// The trace context that the provider's server receives with the requests that create something. `None` if the channel forwards none or the task is not traced.
     pub trace: Option<&'a TraceHeaders>,
     /// Receives the results and the progress.
     pub sink: &'a dyn ResultSink,

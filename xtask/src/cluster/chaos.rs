@@ -10,12 +10,13 @@ use tokio::runtime::Runtime;
 use super::faults::{FAULTS, Fault};
 use super::probes::Probes;
 use super::setup::Cluster;
+use crate::balancer;
 use crate::customers::{
     Customer, Observations, Service, audit_and_stop, create_accounts, final_check,
 };
 use crate::http::Client;
+use crate::outcome::Outcome;
 use crate::rng::Rng;
-use crate::{Outcome, balancer};
 
 const CUSTOMERS: usize = 12;
 /// The time limit for all nodes to become ready after the repair of a fault.
@@ -74,7 +75,7 @@ pub(super) fn run(
     let service = Service {
         addresses: vec![cluster.balancer.to_string()],
         accounts: create_accounts(&cluster.gateway(0))?,
-        bad_provider: false,
+        failing_provider: false,
     };
     let seed = Rng::fresh_seed();
     let observations = Arc::new(Observations::default());

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::link::{Link, Traffic};
 use super::server::Server;
 use super::setup::{Cluster, Links};
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::postgres::Shutdown;
 
 /// The lease of nodes during faults, in seconds.

@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::network::Cable;
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 const BUFFER: usize = 64 * 1024;
 

@@ -20,7 +20,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::sleep;
 
 use crate::customers::PRICES;
-use crate::{Outcome, gateway};
+use crate::gateway;
+use crate::outcome::Outcome;
 use setup::{Cluster, Isolation};
 
 #[derive(clap::Args)]

@@ -6,7 +6,7 @@
 use std::process::Command;
 use std::{fs, process};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::process::output;
 
 /// A namespace with the loopback interface and one end of each cable.

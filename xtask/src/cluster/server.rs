@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::process::{self, TempDir, free_port, signal};
 
 const START_LIMIT: Duration = Duration::from_secs(60);

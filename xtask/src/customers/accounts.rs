@@ -36,7 +36,7 @@ pub(crate) struct Service {
     pub(crate) addresses: Vec<String>,
     pub(crate) accounts: Vec<Account>,
     /// Whether a misbehaving provider has a higher priority than the sandbox.
-    pub(crate) bad_provider: bool,
+    pub(crate) failing_provider: bool,
 }
 
 /// Creates four users: one with more than it can spend, one whose balance runs out, one with nearly no balance from the start, one without limit.

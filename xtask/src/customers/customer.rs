@@ -34,7 +34,7 @@ pub(crate) struct Customer {
     addresses: Vec<String>,
     client: Client,
     observations: Arc<Observations>,
-    bad_provider: bool,
+    failing_provider: bool,
     /// The ids of acknowledged tasks that have not been observed as ended.
     unfinished: Vec<String>,
     /// The links of uploaded images.
@@ -63,7 +63,7 @@ impl Customer {
             addresses: service.addresses.clone(),
             client,
             observations,
-            bad_provider: service.bad_provider,
+            failing_provider: service.failing_provider,
             unfinished: Vec::new(),
             uploads: Vec::new(),
         }
@@ -88,7 +88,8 @@ impl Customer {
     async fn submit_one(&mut self) {
         self.submissions += 1;
         let name = format!("{}-{}", self.number, self.submissions);
-        let submission = Submission::random(&mut self.rng, &name, &self.uploads, self.bad_provider);
+        let submission =
+            Submission::random(&mut self.rng, &name, &self.uploads, self.failing_provider);
         let key = self.rng.pick(&self.keys).clone();
         let twice = submission.idempotency_key.is_some() && self.rng.one_in(8);
         let (first_url, second_url) = (

@@ -63,8 +63,8 @@ pub(super) fn check_record(
     let (is_expected, price) = match (submission.expected, &outcome) {
         (_, TaskOutcome::Cancelled) if cancellation != Cancellation::NotRequested => (true, 0),
         (_, _) if cancellation == Cancellation::Confirmed => (false, 0),
-        (_, TaskOutcome::Failed) if submission.on_bad_provider => (true, 0),
-        (_, TaskOutcome::Completed(links)) if submission.on_bad_provider => {
+        (_, TaskOutcome::Failed) if submission.on_failing_provider => (true, 0),
+        (_, TaskOutcome::Completed(links)) if submission.on_failing_provider => {
             let paid = i64::try_from(links.len()).unwrap_or(0) * submission.price;
             let max = submission.body["n"].as_u64().unwrap_or(1);
             ((1..=max).contains(&(links.len() as u64)), paid)
@@ -152,7 +152,7 @@ mod tests {
             price: 40_000_000,
             expected,
             size: None,
-            on_bad_provider: false,
+            on_failing_provider: false,
             idempotency_key: None,
         }
     }
@@ -186,9 +186,9 @@ mod tests {
     }
 
     #[test]
-    fn tasks_on_a_bad_provider_may_fail_and_are_charged_per_image() {
+    fn tasks_on_a_failing_provider_may_fail_and_are_charged_per_image() {
         let two = Submission {
-            on_bad_provider: true,
+            on_failing_provider: true,
             body: json!({"n": 2}),
             ..submission(ExpectedOutcome::Images(2))
         };

@@ -24,18 +24,18 @@ pub(super) struct Submission {
     /// Width and height, if the documentation specifies them; otherwise `None`.
     pub(super) size: Option<(u32, u32)>,
     /// Whether a misbehaving provider receives it first: if so, it may also fail, free of charge, or succeed with fewer images.
-    pub(super) on_bad_provider: bool,
+    pub(super) on_failing_provider: bool,
     /// The idempotency key; most submissions have one.
     pub(super) idempotency_key: Option<String>,
 }
 
 impl Submission {
-    /// A random submission. `name` is unique; `uploads` are links to images uploaded before; `bad_provider`: whether there is a misbehaving provider.
+    /// A random submission. `name` is unique; `uploads` are links to images uploaded before; `failing_provider`: whether there is a misbehaving provider.
     pub(super) fn random(
         rng: &mut Rng,
         name: &str,
         uploads: &[String],
-        bad_provider: bool,
+        failing_provider: bool,
     ) -> Self {
         let n = 1 + rng.below(3);
         let (directive, expected) = random_directive(rng, n);
@@ -48,7 +48,7 @@ impl Submission {
                 price: GROK_PRICE,
                 expected,
                 size: None,
-                on_bad_provider: false,
+                on_failing_provider: false,
                 idempotency_key,
             };
         }
@@ -74,7 +74,7 @@ impl Submission {
             price: if high { GPT_HIGH_PRICE } else { GPT_PRICE },
             expected,
             size: Some(pixels),
-            on_bad_provider: bad_provider,
+            on_failing_provider: failing_provider,
             idempotency_key,
         }
     }

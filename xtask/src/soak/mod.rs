@@ -6,8 +6,8 @@
 //!    kills and restarts the gateways in the meantime.
 //! 3. [`final_check`] waits for the last task and compares everything with the observations.
 
-mod bad_provider;
 mod chaos;
+mod failing_provider;
 mod full_disk;
 mod options;
 mod setup;
@@ -19,8 +19,9 @@ use tollgate_fakes::Fake;
 
 use crate::customers::{Customer, Observations, audit_and_stop, final_check};
 use crate::http::Client;
+use crate::outcome::Outcome;
 use crate::rng::Rng;
-use crate::{Outcome, abuse, gateway};
+use crate::{abuse, gateway};
 use options::Database;
 pub(crate) use options::Options;
 use setup::Setup;
@@ -36,8 +37,8 @@ pub(crate) fn run(options: Options) -> Outcome {
     let binary = gateway::build_unless_given(options.binary.clone())?;
     let runtime = tokio::runtime::Runtime::new();
     let runtime = runtime.map_err(|e| format!("cannot start: {e}"))?;
-    let provider = match options.bad_provider {
-        true => Some(runtime.block_on(bad_provider::start())?),
+    let provider = match options.failing_provider {
+        true => Some(runtime.block_on(failing_provider::start())?),
         false => None,
     };
     let url = provider.as_ref().map(Fake::base_url);
@@ -48,7 +49,7 @@ pub(crate) fn run(options: Options) -> Outcome {
 
     if let Some(provider) = provider {
         let rng = Rng::new(seed.wrapping_add(CUSTOMERS as u64));
-        runtime.spawn(bad_provider::change_scenarios(provider, rng, until));
+        runtime.spawn(failing_provider::change_scenarios(provider, rng, until));
     }
     let client = Client::new();
     let customers: Vec<_> = (0..CUSTOMERS)

@@ -22,8 +22,8 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(super) hostile: bool,
     /// Put a provider that misbehaves in ever new ways before the sandbox
-    #[arg(long)]
-    pub(super) bad_provider: bool,
+    #[arg(long = "bad-provider")]
+    pub(super) failing_provider: bool,
     /// Keep the files (and SQLite's database) on a file system of so many MB, and fill it up now and then (needs root)
     #[arg(long, value_name = "N")]
     pub(super) disk_mb: Option<u64>,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::bad_provider;
+use super::failing_provider;
 use super::full_disk::Disk;
 use super::options::{Database, Options};
 use crate::customers::{PRICES, Service, create_accounts};
@@ -21,11 +21,11 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// Starts the gateways on one new database and creates the accounts. `bad_provider` is the URL of a misbehaving provider.
+    /// Starts the gateways on one new database and creates the accounts. `failing_provider` is the URL of a misbehaving provider.
     pub(super) fn open(
         binary: &Path,
         options: &Options,
-        bad_provider: Option<&str>,
+        failing_provider: Option<&str>,
     ) -> Result<Self, String> {
         let server = match options.database {
             Database::Sqlite => None,
@@ -39,7 +39,7 @@ impl Setup {
         let files = TempDir::within(&target_folder(), "files")?;
         let mut nodes: Vec<Gateway> = Vec::new();
         let mut disk = None;
-        let channels = bad_provider.map(bad_provider::channels);
+        let channels = failing_provider.map(failing_provider::channels);
         let settings = format!("{}{PRICES}", channels.unwrap_or_default());
         for _ in 0..options.nodes {
             let mut node = Gateway::prepare(binary, &settings)?;
@@ -71,7 +71,7 @@ impl Setup {
             service: Service {
                 addresses: nodes.iter().map(Gateway::address).collect(),
                 accounts: create_accounts(&nodes[0])?,
-                bad_provider: bad_provider.is_some(),
+                failing_provider: failing_provider.is_some(),
             },
             nodes: nodes.into_iter().map(Mutex::new).collect(),
             disk: disk.map(Mutex::new),

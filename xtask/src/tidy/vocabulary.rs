@@ -1,4 +1,4 @@
-//! Checks that each concept has one name, the usual one of the field (CONTRIBUTING.md, Language): finds banned words in identifiers, file names,
+//! Checks that each concept has one name, the usual one of the field (CONTRIBUTING.md, Language): finds banned words in identifiers, paths,
 //! comments, texts and documents.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -9,7 +9,7 @@ use super::subject::{Subject, Violation};
 /// A banned word and its replacement.
 type Word = (&'static str, &'static str);
 
-/// Banned everywhere: identifiers, file names, comments, documents.
+/// Banned everywhere: identifiers, names of files and folders, comments, documents.
 const BANNED: &[Word] = &[
     ("film", "video"),
     ("films", "videos"),
@@ -26,22 +26,28 @@ const BANNED: &[Word] = &[
     ("verdicts", "classifications"),
 ];
 
-/// Words that are banned in identifiers and file names only: in a sentence they are ordinary English.
+/// Words that are banned in identifiers and names of files and folders only: in a sentence they are ordinary English.
 const BANNED_IN_NAMES: &[Word] = &[
     ("answer", "response"),
     ("answered", "replied, responded"),
     ("answers", "responses"),
+    ("ask", "request"),
     ("asked", "requested"),
     ("asks", "requests"),
     ("begun", "started"),
     ("booth", "provider or fixture"),
+    ("call_off", "cancel"),
     ("came", "received"),
     ("carried", "forwarded, supported"),
+    ("carrier", "channel, message or header"),
+    ("carries", "forwards, supports"),
+    ("complain", "print_… or reject"),
     ("course", "scenario"),
     ("crowd", "backlog"),
     ("desk", "provider or fixture"),
     ("dice", "rng"),
     ("entrance", "service"),
+    ("fact", "metadata"),
     ("facts", "metadata"),
     ("fate", "what happens to it: mapping, outcome"),
     ("foretell", "prime"),
@@ -53,6 +59,8 @@ const BANNED_IN_NAMES: &[Word] = &[
     ("leftover", "body_drain"),
     ("life", "ttl"),
     ("made", "output, result or created"),
+    ("maker", "builder, generator or provider"),
+    ("misfit", "error or mismatch"),
     ("mount", "endpoint"),
     ("nap", "cooldown"),
     ("patiently", "with_retry"),
@@ -62,14 +70,18 @@ const BANNED_IN_NAMES: &[Word] = &[
     ("seal", "checksum"),
     ("seat", "permit"),
     ("shelf", "storage"),
+    ("shop", "provider or fixture"),
     ("sieve", "base64_stream"),
+    ("sift", "filter or parse"),
     ("skim", "lazy_json"),
     ("slot", "permit"),
     ("sound", "audio or speech"),
     ("spoken", "speech or model_binding"),
+    ("standing", "state"),
     ("storm", "stress"),
     ("studio", "provider or fixture"),
     ("talk", "conversation"),
+    ("tell_off", "cancel"),
     ("ticket", "provider_job_id"),
     ("told", "error message"),
     ("trap", "the behaviour that the test proves"),
@@ -140,9 +152,8 @@ const ALLOWED: &[(&str, &str, &str)] = &[
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for path in &subject.tree.paths {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        let parts = words(name).filter_map(|word| banned_name(&word));
-        found.extend(parts.map(|word| violation(path, 1, "file name", word)));
+        let names = path.split('/').flat_map(banned_words);
+        found.extend(names.map(|word| violation(path, 1, "path", word)));
     }
     for file in subject.tree.rust() {
         if let Ok(tokens) = file.text.parse::<TokenStream>() {
@@ -176,7 +187,7 @@ fn check_identifiers(path: &str, tokens: TokenStream, found: &mut Vec<Violation>
             TokenTree::Group(group) => check_identifiers(path, group.stream(), found),
             TokenTree::Ident(identifier) => {
                 let text = identifier.to_string();
-                let hits = words(&text).filter_map(|word| banned_name(&word));
+                let hits = banned_words(&text);
                 let line = || identifier.span().start().line;
                 found.extend(hits.map(|word| violation(path, line(), "identifier", word)));
             }
@@ -249,9 +260,15 @@ fn violation(path: &str, line: usize, kind: &str, (word, instead): &Word) -> Vio
     )
 }
 
-fn banned_name(word: &str) -> Option<&'static Word> {
-    let mut banned = BANNED.iter().chain(BANNED_IN_NAMES);
-    banned.find(|(banned, _)| *banned == word)
+/// The banned words in an identifier or in a component of a path, and the banned pairs of words, such as `call_off`.
+fn banned_words(name: &str) -> impl Iterator<Item = &'static Word> {
+    let words: Vec<String> = words(name).collect();
+    let pairs: Vec<String> = words.windows(2).map(|pair| pair.join("_")).collect();
+    let found = words.into_iter().chain(pairs);
+    found.filter_map(|word| {
+        let mut banned = BANNED.iter().chain(BANNED_IN_NAMES);
+        banned.find(|(banned, _)| *banned == word)
+    })
 }
 
 fn is_allowed(violation: &Violation) -> bool {
@@ -260,7 +277,7 @@ fn is_allowed(violation: &Violation) -> bool {
     })
 }
 
-/// The words of an identifier or a file name, in lower case: `CamelCase`, `snake_case` and `kebab-case`.
+/// The words of an identifier or of a component of a path, in lower case: `CamelCase`, `snake_case` and `kebab-case`.
 fn words(name: &str) -> impl Iterator<Item = String> {
     let mut words = vec![String::new()];
     let mut previous = ' ';
@@ -323,6 +340,7 @@ mod tests {
                 "//! A film.\nfn seat() {} // of course\n/// A key, none where it is free.\nconst FILM_JOB: u8 = 1;\nconst NAME: &str = \"A garbled text\";\n",
             ),
             ("crates/a/src/shelf.rs", "//! Storage; \"a seat\".\n"),
+            ("crates/desk/src/b.rs", "fn call_off() {}\n"),
             ("docs/a.md", "A picture of the desk.\n"),
         ];
         let expected = [
@@ -331,7 +349,9 @@ mod tests {
             "crates/a/src/lib.rs:3: comment with `none where`: write ``None` if`",
             "crates/a/src/lib.rs:4: identifier with `film`: write `video`",
             "crates/a/src/lib.rs:5: text with `garbled`: write `malformed`",
-            "crates/a/src/shelf.rs:1: file name with `shelf`: write `storage`",
+            "crates/a/src/shelf.rs:1: path with `shelf`: write `storage`",
+            "crates/desk/src/b.rs:1: identifier with `call_off`: write `cancel`",
+            "crates/desk/src/b.rs:1: path with `desk`: write `provider or fixture`",
             "docs/a.md:1: text with `picture`: write `image`",
         ];
         let mut found = subject::check(super::check, &files);

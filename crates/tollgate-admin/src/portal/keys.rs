@@ -87,9 +87,9 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
 /// # Errors
 /// 400 for a limit that exceeds the parent's.
 fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> {
-    let (limits, most) = (&mut key.limits, &parent.limits);
-    let rates = (&mut limits.rates, &most.rates);
-    for (name, limit, most) in [
+    let (limits, max_limits) = (&mut key.limits, &parent.limits);
+    let rates = (&mut limits.rates, &max_limits.rates);
+    for (name, limit, max) in [
         ("rpm", &mut rates.0.rpm, rates.1.rpm),
         ("tpm", &mut rates.0.tpm, rates.1.tpm),
         (
@@ -98,13 +98,13 @@ fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> 
             rates.1.max_concurrency,
         ),
     ] {
-        let Some(most) = most else { continue };
-        if *limit.get_or_insert(most) > most {
-            let message = format!("must be at most {most}, as that of the key that creates it");
+        let Some(max) = max else { continue };
+        if *limit.get_or_insert(max) > max {
+            let message = format!("must be at most {max}, as that of the key that creates it");
             return Err(AdminError::invalid(name, message));
         }
     }
-    if let Some(models) = &most.models {
+    if let Some(models) = &max_limits.models {
         let chosen = limits.models.get_or_insert_with(|| models.clone());
         let unknown = |model: &&String| !models.contains(model);
         if let Some(at) = chosen.iter().position(|model| unknown(&model)) {
@@ -115,7 +115,7 @@ fn limit_to_parent(mut key: NewKey, parent: &Key) -> Result<NewKey, AdminError> 
             return Err(AdminError::invalid(format!("models[{at}]"), message));
         }
     }
-    if let Some(end) = most.expires_at
+    if let Some(end) = max_limits.expires_at
         && *limits.expires_at.get_or_insert(end) > end
     {
         let message = "must not be later than that of the key that creates it";
@@ -151,21 +151,21 @@ async fn find_changeable(call: &Call) -> Result<Key, AdminError> {
     Err(AdminError::forbidden("escalation", message))
 }
 
-/// Whether a key with these limits can do no more than one with the limits `most`.
-fn is_within(limits: &KeyLimits, most: &KeyLimits) -> bool {
-    let is_at_most = |limit: Option<u32>, most: Option<u32>| {
-        most.is_none_or(|most| limit.is_some_and(|limit| limit <= most))
+/// Whether a key with these limits can do no more than one with the limits `max_limits`.
+fn is_within(limits: &KeyLimits, max_limits: &KeyLimits) -> bool {
+    let is_rate_within = |rate: Option<u32>, max: Option<u32>| {
+        max.is_none_or(|max| rate.is_some_and(|rate| rate <= max))
     };
-    let (rates, most_rates) = (&limits.rates, &most.rates);
-    let has_models = most.models.as_ref().is_none_or(|most| {
+    let (rates, max_rates) = (&limits.rates, &max_limits.rates);
+    let has_models = max_limits.models.as_ref().is_none_or(|allowed| {
         let models = limits.models.as_ref();
-        models.is_some_and(|models| models.iter().all(|model| most.contains(model)))
+        models.is_some_and(|models| models.iter().all(|model| allowed.contains(model)))
     });
-    let ends = most.expires_at;
+    let ends = max_limits.expires_at;
     has_models
-        && is_at_most(rates.rpm, most_rates.rpm)
-        && is_at_most(rates.tpm, most_rates.tpm)
-        && is_at_most(rates.max_concurrency, most_rates.max_concurrency)
+        && is_rate_within(rates.rpm, max_rates.rpm)
+        && is_rate_within(rates.tpm, max_rates.tpm)
+        && is_rate_within(rates.max_concurrency, max_rates.max_concurrency)
         && ends.is_none_or(|end| limits.expires_at.is_some_and(|at| at <= end))
 }
 

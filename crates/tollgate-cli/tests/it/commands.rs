@@ -233,7 +233,7 @@ async fn failures_of_the_image_command_print_one_line(backend: Backend) {
         (&["a mill"], Some("sk-unknown"), "401"),
         (&["a mill", "--model", "unheard-of"], key, "404"),
         (&["a mill", "--size", "7:7"], key, "size"),
-        (&failing, key, "told to fail"),
+        (&failing, key, "directive says that it fails"),
         (&["a mill", "--image", "missing.png"], key, "missing.png"),
         (&["a mill", "--image", "tollgate.toml"], key, "image"),
         (&["a mill", "-o", "no/such/dir.png"], key, "no/such/dir.png"),
@@ -272,7 +272,7 @@ async fn chats_are_printed_and_saved(backend: Backend) {
     );
 
     for (text, arguments, expected) in [
-        ("[[sandbox:fail]]", &[][..], "told to fail"),
+        ("[[sandbox:fail]]", &[][..], "directive says that it fails"),
         ("Hello", &["--model", "unheard-of"], "unheard-of"),
         (
             "Hello",

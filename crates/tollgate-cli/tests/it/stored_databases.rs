@@ -54,7 +54,7 @@ const SAME: &[&str] = &[
 ];
 
 /// The value of a line `-- NAME: VALUE` at the beginning.
-fn fact<'a>(rows: &'a str, name: &str) -> &'a str {
+fn metadata_line<'a>(rows: &'a str, name: &str) -> &'a str {
     let start = format!("-- {name}: ");
     let mut lines = rows.lines();
     lines
@@ -111,7 +111,8 @@ async fn open(backend: Backend, schema: usize, rows: &str) {
     let unfinished = gateway.query(unfinished).await;
     assert!(unfinished.len() > 1, "tasks that run and tasks that wait");
     gateway.start_server().await;
-    let client = |name: &str| gateway.client(Some(fact(rows, name).to_owned()), String::new());
+    let client =
+        |name: &str| gateway.client(Some(metadata_line(rows, name).to_owned()), String::new());
     let [ann, bob] = ["key of ann", "key of bob"].map(client);
     for row in &unfinished {
         let owner = if row[1] == "ann" { &ann } else { &bob };
@@ -119,7 +120,7 @@ async fn open(backend: Backend, schema: usize, rows: &str) {
         assert_eq!(status(&record), "completed", "{record}");
         assert_eq!(image_urls(&record).len(), 1, "{record}");
     }
-    let done = fact(rows, "a finished task of ann");
+    let done = metadata_line(rows, "a finished task of ann");
     assert_eq!(status(&ann.task(done).await), "completed");
 
     let (left, used) = ann.balances().await;

@@ -247,12 +247,12 @@ fn failure_error(failure: FailureMode) -> ProviderError {
         // Without a status, the message counts as the gateway's own and is sent to clients.
         FailureMode::Fails => ProviderError::new(
             UpstreamErrorKind::Unavailable,
-            "the sandbox was told to fail ([[sandbox:fail]])",
+            "the request's directive says that it fails ([[sandbox:fail]])",
         ),
         FailureMode::FailsAttempt(attempt) => ProviderError::new(
             UpstreamErrorKind::Unavailable,
             format!(
-                "the sandbox was told to fail this attempt, number {attempt} ([[sandbox:fail=N]])"
+                "the request's directive says that attempt {attempt} fails ([[sandbox:fail=N]])"
             ),
         ),
         FailureMode::Status(status) => upstream_error(

@@ -128,7 +128,7 @@ impl Generator<'_> {
     }
 
     fn reasoning(&self) -> String {
-        if !thinks(self.request) {
+        if !requests_reasoning(self.request) {
             return String::new();
         }
         let about = text::excerpt(self.message);
@@ -256,7 +256,7 @@ fn minimal_call(tool: &ToolKind) -> Option<(String, String, bool)> {
     }
 }
 
-fn thinks(request: &Request) -> bool {
+fn requests_reasoning(request: &Request) -> bool {
     let reasoning = request.reasoning.as_ref();
     reasoning.is_some_and(|reasoning| reasoning.as_effort() != Some(Effort::None))
 }

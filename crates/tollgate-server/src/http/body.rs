@@ -11,7 +11,7 @@ use tollgate_core::{ApiError, ErrorKind};
 
 use super::body_memory::{BodyMemory, UserBudget};
 use super::body_pace::BodyPace;
-use super::{json_scan, large_work};
+use super::{json_size, large_work};
 use crate::spawn::spawn_detached;
 
 /// Largest JSON body, in bytes, of endpoints that accept no data URIs: 1 MB.
@@ -107,7 +107,7 @@ pub async fn read_bytes(
 }
 
 /// Checks that a body is text, and that its parsed form is within the limits.
-fn check_text(bytes: &[u8]) -> Result<json_scan::JsonSize, ApiError> {
+fn check_text(bytes: &[u8]) -> Result<json_size::JsonSize, ApiError> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         if bytes.starts_with(GZIP_MAGIC) {
             return ApiError::invalid("the body must be JSON text, got gzip: send it uncompressed");
@@ -117,7 +117,7 @@ fn check_text(bytes: &[u8]) -> Result<json_scan::JsonSize, ApiError> {
             e.valid_up_to()
         ))
     })?;
-    json_scan::count_values(text)
+    json_size::count_values(text)
 }
 
 /// Reads and drops the body of a request to an endpoint that needs none, of at most `limit` bytes. A body that breaks off or is sent too slowly is

@@ -13,7 +13,7 @@ pub mod form_json;
 pub mod handler;
 mod http2;
 pub mod inherited_sockets;
-mod json_scan;
+mod json_size;
 pub mod large_work;
 mod proxy_protocol;
 pub mod range;

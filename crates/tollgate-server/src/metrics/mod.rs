@@ -27,7 +27,7 @@ use cluster::ClusterMetrics;
 pub use exemplars::{Exemplar, Exemplars};
 use exemplars::{ExemplarStore, LinkedHistogram};
 pub use redis::RedisMetrics;
-use register::register;
+use register::{new_counters, register};
 pub use text_format::TextFormat;
 pub use timings::PROVIDER_SECONDS;
 use timings::Timings;
@@ -245,7 +245,7 @@ impl Metrics {
     }
 
     /// Counts the end of a provider's work on an attempt at a task; `span` is the attempt's.
-    pub fn provider_done(
+    pub fn provider_finished(
         &self,
         channel: &str,
         kind: &str,
@@ -399,15 +399,6 @@ impl Metrics {
 /// The time in seconds, at least 0: the clocks of nodes differ.
 fn seconds(time: Millis) -> f64 {
     f64::from(u32::try_from(time.max(0)).unwrap_or(u32::MAX)) / 1000.0
-}
-
-/// Registers counters with labels.
-fn new_counters(registry: &Registry, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-    let counters = IntCounterVec::new(Opts::new(name, help), labels).expect("valid name");
-    registry
-        .register(Box::new(counters.clone()))
-        .expect("a new name");
-    counters
 }
 
 /// Raises a counter to the value of the store's own count.

@@ -68,7 +68,7 @@ async fn read_key_balance(app: &App, headers: &HeaderMap) -> Result<Value, Error
     // The cached key of authentication may have outdated sums.
     let key = app.store.key(&caller.id).await.map_err(database_failed)?;
     let key = key.ok_or_else(|| {
-        failed(
+        build_error(
             ErrorKind::Authentication,
             KEY_LOOKUP_FAILED,
             "the token was deleted",
@@ -89,7 +89,7 @@ async fn read_user_balance(app: &App, headers: &HeaderMap) -> Result<Value, Erro
         .await
         .map_err(database_failed)?;
     let user = user.ok_or_else(|| {
-        failed(
+        build_error(
             ErrorKind::NotFound,
             USER_LOOKUP_FAILED,
             "there is no such user",
@@ -112,8 +112,10 @@ fn balance_record(remaining: Option<Amount>, used: Amount) -> Value {
 
 fn auth_failed(error: AuthError) -> ErrorResponse {
     match error {
-        AuthError::InvalidKey(why) => failed(ErrorKind::Authentication, KEY_LOOKUP_FAILED, why),
-        AuthError::UserDisabled => failed(
+        AuthError::InvalidKey(why) => {
+            build_error(ErrorKind::Authentication, KEY_LOOKUP_FAILED, why)
+        }
+        AuthError::UserDisabled => build_error(
             ErrorKind::Permission,
             KEY_LOOKUP_FAILED,
             "this account is disabled",
@@ -125,13 +127,13 @@ fn auth_failed(error: AuthError) -> ErrorResponse {
 
 fn database_failed(e: StoreError) -> ErrorResponse {
     tracing::error!(error = %e, "cannot read a balance");
-    failed(
+    build_error(
         ErrorKind::Internal,
         USED_LOOKUP_FAILED,
         "the balance cannot be read from the database",
     )
 }
 
-fn failed(kind: ErrorKind, what: &str, why: &str) -> ErrorResponse {
+fn build_error(kind: ErrorKind, what: &str, why: &str) -> ErrorResponse {
     ErrorResponse::balance(ApiError::new(kind, format!("{what}: {why}")))
 }

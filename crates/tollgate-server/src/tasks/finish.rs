@@ -79,7 +79,7 @@ pub(super) fn end_attempt(
         if let Some(started_at) = attempt.started_at.filter(|_| is_completed) {
             let kind = run.leased.task.kind.name();
             let took = started_at.elapsed();
-            metrics.provider_done(channel, kind, took, run.attempt_span());
+            metrics.provider_finished(channel, kind, took, run.attempt_span());
         }
         let outcome = match &error {
             None => "done",

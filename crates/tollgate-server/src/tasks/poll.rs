@@ -91,7 +91,7 @@ pub(super) async fn record_provider_job(
 
 /// Polls the provider until the work has ended there and its results are stored. `work` is released first: it is for active work, and there are many
 /// more permits for waiting.
-pub(super) async fn poll_until_done(
+pub(super) async fn poll_until_finished(
     run: &TaskRun,
     mut attempt: Attempt,
     provider_job_id: String,

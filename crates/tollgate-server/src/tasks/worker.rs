@@ -74,7 +74,8 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
     if let Some(open) = leased.queued_attempt.clone() {
         match poll::resume(run, &open, &job).await {
             Resumed::Attempt(attempt, provider_job_id) => {
-                return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
+                return poll::poll_until_finished(run, attempt, provider_job_id, max_files, work)
+                    .await;
             }
             Resumed::NeverStarted => lost_attempt = Some(open),
             Resumed::End(end) => return end,
@@ -124,12 +125,13 @@ async fn run_turn(run: &TaskRun, mut work: WorkPermit) -> TurnEnd {
                 return end;
             }
             crash::point("run.after_provider_job_id");
-            return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
+            return poll::poll_until_finished(run, attempt, provider_job_id, max_files, work).await;
         }
         Ok(Started::Completed(completed)) => Ok(completed),
         Err(error) => match poll::find_lost_start(run, &attempt, &external_id, &job, error).await {
             poll::LostStart::Accepted(provider_job_id) => {
-                return poll::poll_until_done(run, attempt, provider_job_id, max_files, work).await;
+                return poll::poll_until_finished(run, attempt, provider_job_id, max_files, work)
+                    .await;
             }
             poll::LostStart::Error(error) => Err(error),
             poll::LostStart::End(end) => return end,

@@ -31,7 +31,7 @@ pub(super) fn code(json: &Value) -> &str {
 }
 
 /// The kind of a code, of a response or of a failed task. `None` for codes that are not documented
-/// (help.aliyun.com › Model Studio › error codes, October 2026).
+/// (<https://help.aliyun.com/zh/model-studio/error-code>, October 2026).
 fn classify_code(code: &str) -> Option<UpstreamErrorKind> {
     use UpstreamErrorKind::{
         KeyRejected, ModelNotFound, Moderated, QuotaExhausted, RateLimited, Rejected, Unavailable,

@@ -1,9 +1,9 @@
 //! Presets of the input fields of fal's well-known models.
 //!
 //! Each preset names the source from which its id, every field and every value were read, on 21 November 2026: `types` is
-//! `libs/client/src/types/endpoints.ts` of the repository `fal-ai/fal-js` at 381105e (2 August 2026), which fal generates from its endpoints'
-//! schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of `GoRenku/studio` at 6b91dfb (21 August 2026), the schemas themselves, which
-//! contain the bounds of numbers too. The presets were not tested against fal itself. A channel's entry can configure other fields.
+//! `libs/client/src/types/endpoints.ts` of <https://github.com/fal-ai/fal-js> at 381105e (2 August 2026), which fal generates from its endpoints'
+//! schemas; `studio` is `packages/engines/catalog/models/fal-ai/` of <https://github.com/GoRenku/studio> at 6b91dfb (21 August 2026), the schemas
+//! themselves, which contain the bounds of numbers too. The presets were not tested against fal itself. A channel's entry can configure other fields.
 //!
 //! `fal-ai/imagen4/preview` and `fal-ai/bytedance/seedance/v1/lite` were removed from those types in August 2026: they are not built in.
 
@@ -66,7 +66,7 @@ pub(super) static PRESETS: &[Preset] = &[
             "constants": { "output_format": "url" } }"#,
     },
     Preset {
-        // types: NanoBanana{,Edit}Input; fal.ai/docs/model-api-reference/image-generation-api/nano-banana: 1 to 4.
+        // types: NanoBanana{,Edit}Input; https://fal.ai/docs/model-api-reference/image-generation-api/nano-banana: 1 to 4.
         id: "fal-ai/nano-banana",
         serves: &[
             "gemini-2.5-flash-image-preview",

@@ -1,7 +1,7 @@
 //! Google's ids of the catalogue's image and video models, on its two surfaces.
 //!
-//! Ids as of November 2026, from the changelog and the models pages of ai.google.dev and from the official SDK. Google shuts down old ids: a channel
-//! that configures the upstream's id itself does not use this table.
+//! Ids as of November 2026, from <https://ai.google.dev/gemini-api/docs/changelog>, <https://ai.google.dev/gemini-api/docs/models> and the official
+//! SDK. Google shuts down old ids: a channel that configures the upstream's id itself does not use this table.
 
 use super::platform::Surface;
 use crate::channel::ChannelModel;

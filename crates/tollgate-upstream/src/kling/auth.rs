@@ -1,5 +1,5 @@
 //! Kling's two kinds of credentials: an API key, or an access key with a secret, which signs a token valid for half an hour
-//! (kling.ai › document-api › authentication).
+//! (<https://kling.ai/document-api/api/get-started/authentication>).
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

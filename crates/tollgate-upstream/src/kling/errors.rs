@@ -1,4 +1,5 @@
-//! Classifies Kling's errors: the codes of its response envelope and the messages of failed tasks (kling.ai › document-api › error codes).
+//! Classifies Kling's errors: the codes of its response envelope and the messages of failed tasks
+//! (<https://kling.ai/document-api/api/get-started/error-codes>).
 
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
 //! Kling's video models: their names in the two kinds of APIs, and their capabilities
-//! (kling.ai › document-api › guides › capability map › video, 2026).
+//! (<https://kling.ai/document-api/guides/capability-map/video>, 2026).
 
 use crate::error::{ProviderError, UpstreamErrorKind};
 

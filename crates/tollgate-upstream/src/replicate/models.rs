@@ -1,7 +1,7 @@
 //! Replicate's models: the paths for their predictions, and presets of the input fields of well-known ones.
 //!
-//! Each preset names the source from which its id, every field and every value were read, on 21 November 2026: `studio` is the repository
-//! `GoRenku/studio` at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` contains the models' input schemas as Replicate
+//! Each preset names the source from which its id, every field and every value were read, on 21 November 2026: `studio` is
+//! <https://github.com/GoRenku/studio> at 6b91dfb (21 August 2026), whose `packages/engines/catalog/models/replicate/` contains the models' input schemas as Replicate
 //! returns them (`GET /models/OWNER/NAME`, `latest_version.openapi_schema`). The presets were not tested against Replicate itself. A channel's entry
 //! can configure other fields.
 
@@ -114,8 +114,8 @@ pub(super) static PRESETS: &[Preset] = &[
             "output_format": { "to": "output_format", "values": { "png": "png", "jpeg": "jpg" } } } }"#,
     },
     Preset {
-        // Fields: replicate.com/google/veo-3.1/versions/ed5b1767…/api; values: api.core.today/v1/models/google/veo-3.1/llms.txt, which resells
-        // Replicate's models. Its `reference_images` require 16:9 and 8 seconds, which no family with references guarantees.
+        // Fields: https://replicate.com/google/veo-3.1, version ed5b1767…; values: https://api.core.today/v1/models/google/veo-3.1/llms.txt, which
+        // resells Replicate's models. Its `reference_images` require 16:9 and 8 seconds, which no family with references guarantees.
         id: "google/veo-3.1",
         serves: &["veo-3.1-pro"],
         options: r#"{ "input": {
