@@ -5,7 +5,8 @@ use tollgate_chat::hub::ModelCapabilities;
 use tollgate_chat::sse::Decoder;
 use tollgate_chat::{FORMATS, Format, RenderOptions, Target as RequestTarget};
 
-use crate::{Target, corpus};
+use crate::corpus;
+use crate::target::Target;
 
 /// The targets: the event decoder, and each parser of each format.
 pub(crate) fn targets() -> Vec<Target> {

@@ -7,7 +7,7 @@ use tollgate_core::TaskKind;
 use tollgate_media::image::ImageMetadata;
 use tollgate_storage::types::check_result;
 
-use crate::Target;
+use crate::target::Target;
 
 pub(crate) fn targets() -> Vec<Target> {
     vec![

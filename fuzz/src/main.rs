@@ -6,6 +6,7 @@ mod corpus;
 mod files;
 mod mutate;
 mod requests;
+mod target;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,24 +18,12 @@ use clap::Parser;
 use mutate::Corpus;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use target::Target;
 
 /// Address space of a target's process: inputs are at most [`mutate::LONGEST`] bytes.
 const MEMORY: u64 = 1024 * 1024 * 1024;
 /// The number of inputs between two checks of the elapsed time.
 const BATCH: u64 = 64;
-
-/// Creates the valid inputs with which a target starts.
-type MakeCorpus = Box<dyn Fn() -> Result<Vec<Vec<u8>>, String>>;
-/// Runs the parser on an input; from the random number the target derives where the input is split, or a file's length. Panics if the result violates
-/// what the target asserts.
-type TryInput = Box<dyn Fn(&[u8], u64)>;
-
-/// One fuzzed parser.
-struct Target {
-    name: String,
-    corpus: MakeCorpus,
-    run: TryInput,
-}
 
 fn targets() -> Vec<Target> {
     [chat::targets(), requests::targets(), files::targets()]

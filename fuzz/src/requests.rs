@@ -16,7 +16,8 @@ use tollgate_server::http::body_memory::BodyBudget;
 use tollgate_server::http::form_json::read_json_or_form;
 use tollgate_server::http::range::{FilePart, parse_range};
 
-use crate::{Target, chat, corpus};
+use crate::target::Target;
+use crate::{chat, corpus};
 
 pub(crate) fn targets() -> Vec<Target> {
     let runtime = || {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tollgate_media::AnyFamily;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::repo::root;
 
 const FOLDER: &str = "docs/models";

@@ -1,6 +1,7 @@
 //! `cargo xtask fuzz`: builds and runs the crate `tollgate-fuzz`, which contains the fuzz targets.
 
-use crate::{Outcome, process, repo};
+use crate::outcome::Outcome;
+use crate::{process, repo};
 
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::outcome::Outcome;
 use crate::process::{self, TempDir, free_port, output, signal};
-use crate::{Outcome, repo};
+use crate::repo;
 
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// The time limit for a stop: a drain may take 40 s, and longer if every processor is busy with streams.

@@ -13,6 +13,7 @@ mod fuzz;
 mod gateway;
 mod http;
 mod man;
+mod outcome;
 mod postgres;
 mod process;
 mod repo;
@@ -28,9 +29,6 @@ mod upgrade;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-
-/// The result of a command; an error is one sentence for a person.
-type Outcome = Result<(), String>;
 
 #[derive(Parser)]
 #[command(name = "cargo xtask", about = "Tools of the Tollgate repository")]

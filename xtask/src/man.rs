@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::gateway;
+use crate::outcome::Outcome;
 use crate::process::output;
-use crate::{Outcome, gateway};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {

@@ -11,7 +11,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, io};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::process::{self, TempDir, free_port, output};
 
 /// The advice for users without PostgreSQL.

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use std::{env, fs, process};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// The maximum number of bytes of a failed command's output that an error message contains.
 const MAX_MESSAGE: usize = 4000;

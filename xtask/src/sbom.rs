@@ -9,8 +9,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::outcome::Outcome;
 use crate::process::{self, output};
-use crate::{Outcome, gateway, repo};
+use crate::{gateway, repo};
 
 /// The package that contains the program.
 const PROGRAM: &str = "tollgate-cli";

@@ -6,8 +6,9 @@ use std::process::ExitStatus;
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::outcome::Outcome;
 use crate::postgres::{self, Postgres};
-use crate::{Outcome, process, repo};
+use crate::{process, repo};
 
 /// Seed of every property test. Every run makes the same choices unless the environment variable sets another seed: new inputs are tried on purpose
 /// (`cargo test`, `cargo xtask fuzz`), and not while somebody tests another change.

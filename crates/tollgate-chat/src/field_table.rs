@@ -8,9 +8,10 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::format::FieldProbes;
+use crate::error::InvalidRequest;
+use crate::format::{FieldProbes, Format, Target, WrittenRequest};
+use crate::formats::FORMATS;
 use crate::hub::ModelCapabilities;
-use crate::{FORMATS, Format, InvalidRequest, Target, WrittenRequest};
 
 /// How a field is mapped to another format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,6 +12,7 @@ pub mod custom_tool;
 pub mod error;
 pub mod field_table;
 pub mod format;
+mod formats;
 pub mod generate_content;
 pub mod hub;
 mod json_text;
@@ -37,17 +38,5 @@ pub use format::{
     FieldProbes, Format, ForwardedChunk, ForwardedRequest, ForwardedResponse, RenderOptions,
     RequestSummary, StreamForwarder, StreamReader, StreamWriter, Target, Thread, WrittenRequest,
 };
+pub use formats::{FORMATS, by_name};
 pub use open_ended::has_open_ended_prompt;
-
-/// Every chat format: OpenAI's chat completions and responses, Anthropic's messages, Google's generateContent.
-pub static FORMATS: &[&dyn Format] = &[
-    &chat_completions::ChatCompletions,
-    &responses::Responses,
-    &messages::Messages,
-    &generate_content::GenerateContent,
-];
-
-/// The format whose [`Format::name`] is `name`.
-pub fn by_name(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
-}

@@ -3,7 +3,8 @@
 
 use super::deserializer::Error;
 use super::document::{Node, Table, Value, join};
-use super::{Currency, prices};
+use super::prices;
+use super::values::Currency;
 
 /// Checks that prices of tokens have the form that the currency requires.
 pub(super) fn check_price_keys(table: &Table) -> Result<(), Error> {
@@ -17,7 +18,7 @@ pub(super) fn check_price_keys(table: &Table) -> Result<(), Error> {
     };
     for (model, price) in members(prices) {
         for (key, node) in members(price) {
-            if let Some(why) = prices::misfit(key, currency.unwrap_or_default()) {
+            if let Some(why) = prices::describe_key_error(key, currency.unwrap_or_default()) {
                 let path = join(&join("price", model), key);
                 return Err(Error::at(path, node.origin.clone(), why));
             }

@@ -35,7 +35,7 @@ pub fn price_from_json(
     currency: Currency,
 ) -> Result<ModelPrice, SettingError> {
     for key in price.keys() {
-        if let Some(why) = prices::misfit(key, currency) {
+        if let Some(why) = prices::describe_key_error(key, currency) {
             return Err(SettingError {
                 path: key.clone(),
                 message: why,

@@ -6,11 +6,13 @@ use tollgate_core::Secret;
 use url::Url;
 use url::form_urlencoded::byte_serialize;
 
-use super::document;
+use super::config::{Config, Overrides, PREFIX};
+use super::document::{self, Variables};
+use super::error::ConfigError;
+use super::oidc::Oidc;
 use super::origins::MAPS;
 use super::storage::{S3Location, StorageLocation};
 use super::values::Sandbox;
-use super::{Config, ConfigError, Oidc, Overrides, PREFIX, Variables};
 
 /// The text that is shown instead of a secret.
 const HIDDEN: &str = "(secret)";

@@ -1,11 +1,14 @@
 //! Valid and invalid configurations, and the errors of the invalid ones.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate_core::{Amount, TaskKind};
 use tollgate_store::RateLimits;
+use tollgate_upstream::Channel;
 
-use super::*;
+use super::{Config, ModelPrice, Overrides, UnitPrice};
 use crate::providers::add_providers;
 
 fn read_all(

@@ -11,8 +11,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-use crate::SOURCES;
-
+/// Folders and files from which the site is generated, relative to the root of the repository.
+pub(crate) const SOURCES: &[&str] = &["docs", "CHANGELOG.md", "SECURITY.md"];
 /// The path under which the assets are served.
 const PREFIX: &str = "/docs/assets/";
 /// Content types by extension. HTML files are templates of pages and not served as assets.

@@ -14,12 +14,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use files::{Assets, gzip, hash_texts};
+use files::{Assets, SOURCES, gzip, hash_texts};
 use markdown::{Page, Target};
 use navigation::Navigation;
 
-/// Folders and files from which the site is generated, relative to the root of the repository.
-const SOURCES: &[&str] = &["docs", "CHANGELOG.md", "SECURITY.md"];
 /// The API page, which is written by hand; its script reads `/openapi.json`.
 const API_PAGE: &str = "api.html";
 

@@ -12,8 +12,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::bench;
 use crate::gateway::{self, Gateway};
-use crate::{Outcome, bench};
+use crate::outcome::Outcome;
 use honest::HonestObservations;
 use hostile::HOSTILE_CLIENTS;
 use victim::Victim;

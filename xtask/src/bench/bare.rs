@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::load::{RawResponse, Requests, Target};
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::process::TempDir;
 
 /// The headers that the server adds itself.

@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
-use crate::{Outcome, gateway, process, repo};
+use crate::outcome::Outcome;
+use crate::{gateway, process, repo};
 use table::{Table, mib};
 
 const BINARY_LIMIT_MIB: f64 = 40_000_000.0 / 1_048_576.0;

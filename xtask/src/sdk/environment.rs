@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::Outcome;
 use crate::gateway::target_folder;
+use crate::outcome::Outcome;
 use crate::process::output;
 
 /// The advice for users without Python.

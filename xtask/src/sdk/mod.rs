@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::{Outcome, process, repo};
+use crate::outcome::Outcome;
+use crate::{process, repo};
 use environment::{Environment, Language};
 use setup::Setup;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::gateway::{Gateway, target_folder};
+use crate::outcome::Outcome;
 use crate::process;
 use crate::repo;
 

@@ -6,6 +6,7 @@ mod dependencies;
 mod documents;
 mod errors;
 mod headers;
+mod imports;
 mod kinds;
 mod links;
 mod metrics;
@@ -19,7 +20,7 @@ mod source;
 mod subject;
 mod vocabulary;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 use crate::repo::{self, Tree};
 use modules::Modules;
 use subject::{Check, Subject, Violation};
@@ -29,6 +30,7 @@ const CHECKS: &[Check] = &[
     headers::check,
     sizes::check,
     dependencies::check,
+    imports::check,
     dead::check,
     orphans::check,
     links::check,

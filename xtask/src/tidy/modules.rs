@@ -9,9 +9,12 @@ use toml::{Table, Value};
 use super::source::marks_test;
 use crate::repo::{File, Tree, folder};
 
-/// The files that the compiler reaches, and for each whether it is reached only for tests.
+/// The files that the compiler reaches.
 pub(super) struct Modules {
+    /// For each file, whether it is reached only for tests.
     pub(super) reached: BTreeMap<String, bool>,
+    /// For each file that is not a root, the file that lists it (`mod name;`).
+    pub(super) listed_by: BTreeMap<String, String>,
 }
 
 impl Modules {
@@ -19,6 +22,7 @@ impl Modules {
     pub(super) fn from_tree(tree: &Tree) -> Self {
         let mut modules = Self {
             reached: BTreeMap::new(),
+            listed_by: BTreeMap::new(),
         };
         for (root, is_test) in roots(tree) {
             modules.visit(tree, &root, is_test, true);
@@ -29,6 +33,18 @@ impl Modules {
     /// Whether the file contains only tests.
     pub(super) fn is_test(&self, path: &str) -> bool {
         self.reached.get(path).copied().unwrap_or(false)
+    }
+
+    /// The names of the module and of those around it, from the root of its crate, which has none.
+    pub(super) fn module_path(&self, path: &str) -> Vec<String> {
+        let Some(listing) = self.listed_by.get(path) else {
+            return Vec::new();
+        };
+        let mut names = self.module_path(listing);
+        let path = path.strip_suffix("/mod.rs").unwrap_or(path);
+        let name = path.rsplit('/').next().unwrap_or(path);
+        names.push(name.trim_end_matches(".rs").to_owned());
+        names
     }
 
     fn visit(&mut self, tree: &Tree, path: &str, is_test: bool, is_root: bool) {
@@ -51,6 +67,7 @@ impl Modules {
         };
         for (candidates, is_test_module) in declared(&parsed.items, file, &children) {
             for candidate in candidates {
+                self.listed_by.insert(candidate.clone(), path.to_owned());
                 self.visit(tree, &candidate, is_test || is_test_module, false);
             }
         }
@@ -226,6 +243,8 @@ mod tests {
         let all_but_orphan = files[1..13].iter().map(|(path, _)| *path);
         assert_eq!(reached.len(), 12);
         assert!(all_but_orphan.clone().all(|path| reached.contains(&path)));
+        assert_eq!(modules.module_path("crates/a/src/c/j.rs"), ["c", "j"]);
+        assert!(modules.module_path("crates/a/src/lib.rs").is_empty());
         let tests: Vec<&str> = all_but_orphan.filter(|p| modules.is_test(p)).collect();
         assert_eq!(tests, ["crates/a/src/f.rs", "crates/a/odd/all.rs"]);
     }

@@ -12,9 +12,10 @@ use std::time::{Duration, Instant};
 use crate::balancer::Checks;
 use crate::gateway::{self, Gateway, target_folder};
 use crate::http::{Client, HttpRequest};
+use crate::outcome::Outcome;
 use crate::postgres::{self, Postgres};
 use crate::process::TempDir;
-use crate::{Outcome, balancer, customers};
+use crate::{balancer, customers};
 use clients::{ClientObservations, LoadClient};
 
 const NODES: usize = 3;

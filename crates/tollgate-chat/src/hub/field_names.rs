@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Turn;
+use super::request::Turn;
 
 /// A field of [`super::Request`] that has different names in the formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

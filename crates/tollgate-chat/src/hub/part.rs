@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::ExtraFields;
+use super::extra_fields::ExtraFields;
 
 /// A content part with its cache marker.
 #[derive(Debug, Clone, PartialEq)]

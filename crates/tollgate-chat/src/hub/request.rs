@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::{ClientFormat, ExtraFields, Part};
+use super::extra_fields::ExtraFields;
+use super::field_names::ClientFormat;
+use super::part::Part;
 
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,6 +1,8 @@
 //! A complete response and its token usage.
 
-use super::{ExtraFields, FinishReason, Part};
+use super::extra_fields::ExtraFields;
+use super::finish_reason::FinishReason;
+use super::part::Part;
 
 /// A complete response of a model.
 #[derive(Debug, Clone, Default, PartialEq)]

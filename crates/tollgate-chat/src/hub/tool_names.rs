@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::{PartKind, Request, ToolChoice, ToolKind};
+use super::part::PartKind;
+use super::request::{Request, ToolChoice, ToolKind};
 
 /// The names under which a request's tools are sent to one upstream: the same in definitions, tool choice and history.
 #[derive(Debug, Default)]

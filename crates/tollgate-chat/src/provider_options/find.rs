@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::{FoundOption, ProviderOption};
+use super::option::{FoundOption, ProviderOption};
 use crate::chat_completions::has_plain_fields_only;
 use crate::error::InvalidRequest;
 use crate::format::RequestSummary;

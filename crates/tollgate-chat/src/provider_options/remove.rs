@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use super::find::{is_cache_member_name, is_long, untyped_tool};
-use super::{FoundOption, ProviderOption};
+use super::option::{FoundOption, ProviderOption};
 use crate::error::InvalidRequest;
 use crate::output_cap::append_member;
 

@@ -3,6 +3,7 @@
 //! Logging a line costs a copy and a short lock: no system call, and no thread is woken. If the terminal does not read, lines are dropped and counted
 //! instead of waited for.
 
+mod clock;
 mod request_line;
 
 use std::io::{self, IsTerminal as _, Write};
@@ -10,7 +11,6 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
@@ -20,6 +20,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 pub use request_line::{ChatSummary, RequestLine};
 
 use tollgate_config::{Log as LogSettings, LogFormat, Ratio};
+
+use clock::Clock;
 
 /// The longest time until a line is written.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,28 +60,6 @@ struct Waiting {
     clock: Clock,
     dropped: u64,
     ended: bool,
-}
-
-/// Writes timestamps; formats each second only once.
-#[derive(Default)]
-struct Clock {
-    second: i64,
-    /// The formatted second: `2026-11-21T19:45:00.`
-    text: String,
-}
-
-impl Clock {
-    /// Writes `now` to the microsecond, in UTC.
-    fn write(&mut self, now: Timestamp, out: &mut Vec<u8>) -> io::Result<()> {
-        let (second, nanos) = (now.as_second(), now.subsec_nanosecond());
-        if self.text.is_empty() || self.second != second {
-            let formatted = format!("{:.1}", Timestamp::from_second(second).unwrap_or(now));
-            self.text = formatted.trim_end_matches("0Z").to_owned();
-            self.second = second;
-        }
-        out.extend(self.text.as_bytes());
-        write!(out, "{:06}Z", nanos / 1_000)
-    }
 }
 
 /// Writes all waiting lines when it is dropped.
@@ -307,23 +287,6 @@ mod tests {
         );
         assert_eq!(most_verbose("info,hyper=trace"), LevelFilter::TRACE);
         assert_eq!(most_verbose("hyper=debug"), LevelFilter::DEBUG);
-    }
-
-    #[test]
-    fn timestamps_are_written_as_in_full() {
-        let mut clock = Clock::default();
-        for nanos in [
-            1_795_289_672_862_170_999_i128,
-            1_795_289_672_000_000_000,
-            1_795_289_673_000_005_000,
-            1_795_289_680_999_999_999,
-        ] {
-            let now = Timestamp::from_nanosecond(nanos).unwrap();
-            let mut out = Vec::new();
-            clock.write(now, &mut out).unwrap();
-            let truncated = Timestamp::from_microsecond(now.as_microsecond()).unwrap();
-            assert_eq!(String::from_utf8(out).unwrap(), format!("{truncated:.6}"));
-        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use tollgate_core::Amount;
 
-use super::Clock;
+use super::clock::Clock;
 
 /// The contents of a request's log line.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use prometheus::{Gauge, Histogram, HistogramOpts, IntCounter, Opts, Registry};
 
-use super::register::register;
+use super::register::{new_counters, register};
 
 /// Upper bounds of the buckets, in seconds: up to 0.05, the default of `limits.redis_timeout_ms`.
 const BUCKETS: &[f64] = &[
@@ -25,13 +25,13 @@ pub struct RedisMetrics {
 impl RedisMetrics {
     /// All metrics at zero, in `registry`.
     pub(super) fn new(registry: &Registry) -> Self {
-        let calls = super::new_counters(
+        let calls = new_counters(
             registry,
             "tollgate_redis_calls_total",
             "Calls to Redis",
             &["outcome"],
         );
-        let messages = super::new_counters(
+        let messages = new_counters(
             registry,
             "tollgate_redis_messages_total",
             "Messages between nodes",

@@ -15,8 +15,9 @@ mod semconv;
 mod span;
 mod task_span;
 mod trace_state;
+mod tracer;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tollgate_upstream::egress;
 
@@ -27,22 +28,11 @@ pub use request_span::RequestSpan;
 pub use task_span::{EndedTask, OpenAttempt, TaskTrace, system_time};
 pub use trace_state::TraceState;
 
-use tollgate_config::{Ratio, Traces};
+use tollgate_config::Traces;
 
 use crate::metrics::Metrics;
 use export::SpanQueue;
-
-/// The tracer of this process, if it has a collector.
-static TRACER: OnceLock<Tracer> = OnceLock::new();
-
-struct Tracer {
-    sample_ratio: Ratio,
-    queue: Arc<SpanQueue>,
-}
-
-fn tracer() -> Option<&'static Tracer> {
-    TRACER.get()
-}
+use tracer::{Tracer, set_tracer, tracer};
 
 /// Whether spans are recorded.
 pub fn is_on() -> bool {
@@ -58,11 +48,10 @@ pub fn start(
 ) -> Option<Exporter> {
     let endpoint = settings.endpoint.as_ref()?;
     let queue = Arc::<SpanQueue>::default();
-    let tracer = Tracer {
+    set_tracer(Tracer {
         sample_ratio: settings.sample_ratio,
         queue: Arc::clone(&queue),
-    };
-    let _ = TRACER.set(tracer);
+    });
     Some(Exporter::new(
         endpoint, settings, node, queue, client, metrics,
     ))

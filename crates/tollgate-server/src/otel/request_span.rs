@@ -12,7 +12,7 @@ use super::proto::Value;
 use super::semconv;
 use super::span::{EndedSpan, SpanKind};
 use super::trace_state::TraceState;
-use super::tracer;
+use super::tracer::tracer;
 use crate::logging::{ChatSummary, RequestLine};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");

@@ -11,7 +11,7 @@ use super::context::SpanContext;
 use super::proto::Value;
 use super::semconv;
 use super::span::{EndedSpan, SpanKind};
-use super::tracer;
+use super::tracer::tracer;
 
 /// The trace of a task that was submitted in a sampled trace.
 pub struct TaskTrace<'a> {

@@ -11,7 +11,7 @@ use ::redis::Script;
 use tokio::time::Instant;
 use tollgate_core::Millis;
 
-use super::{RedisClient, RedisUnavailable};
+use super::connection::{RedisClient, RedisUnavailable};
 
 /// The prefix of all keys. Its number is raised when the meaning of a key changes.
 const PREFIX: &str = "{tollgate:permits:1}";

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::connection::CONNECT_TIMEOUT;
-use super::{RedisClient, RedisUnavailable};
+use super::connection::{CONNECT_TIMEOUT, RedisClient, RedisUnavailable};
 
 /// The prefix of all keys. Its number is raised when the meaning of a key or message changes.
 const PREFIX: &str = "{tollgate:nodes:1}";

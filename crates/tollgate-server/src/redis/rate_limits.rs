@@ -14,7 +14,7 @@ use ::redis::{Script, ScriptInvocation};
 use tokio::time::sleep;
 use tollgate_core::Millis;
 
-use super::{RedisClient, RedisUnavailable};
+use super::connection::{RedisClient, RedisUnavailable};
 
 use crate::spawn::spawn_detached;
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_core::clock::{DAY, HOUR, SECOND};
 use tollgate_core::{Amount, Millis, id, money};
 
-use super::{Alert, AlertKind};
+use super::alert::{Alert, AlertKind};
 use crate::admin::json::{amount_json, time_json};
 use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tollgate_core::clock::{DAY, MINUTE, SECOND};
 use tollgate_core::{Millis, Secret};
 
-use super::Alert;
+use super::alert::Alert;
 use super::check::{INSERT_DELIVERY, message};
 use crate::admin::json::time_json;
 use crate::admin::pages::{PageStart, page_args};

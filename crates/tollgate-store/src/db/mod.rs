@@ -5,7 +5,7 @@ pub(crate) mod migrate;
 mod one_of;
 pub(crate) mod postgres;
 mod rows;
-mod sql;
+pub(crate) mod sql;
 pub(crate) mod sqlite;
 pub(crate) mod sqlite_copy;
 mod transaction;

@@ -81,13 +81,13 @@ impl From<tollgate_core::Amount> for Value<'_> {
 
 /// Builds the values of a row: `cells![a, b, c]`.
 macro_rules! cells {
-    ($($value:expr),* $(,)?) => { [$($crate::db::Value::from($value)),*] };
+    ($($value:expr),* $(,)?) => { [$($crate::db::sql::Value::from($value)),*] };
 }
 pub(crate) use cells;
 
 /// Builds a parameter list: `args![a, b, c]`.
 macro_rules! args {
-    ($($value:expr),* $(,)?) => { &$crate::db::cells![$($value),*] };
+    ($($value:expr),* $(,)?) => { &$crate::db::sql::cells![$($value),*] };
 }
 pub(crate) use args;
 

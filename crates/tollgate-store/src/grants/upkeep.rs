@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use tollgate_core::{Amount, Millis};
 
+use super::reservation::{GrantReservation, GrantStep};
 use super::state::GrantWrite;
 use super::writes::{CloseOrphanedGrant, GiveGrant, RequestGrants, ReturnGrant};
-use super::{GrantReservation, GrantStep};
 use crate::db::{Sql, args};
 use crate::error::StoreError;
 use crate::ledger::account::Account;

@@ -1,6 +1,12 @@
 //! A Bloom filter over the request ids of a block, as text: two characters, which are twelve bits, for each id. It finds every id that was added, and
 //! about one in 300 ids that were not.
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
+
+use super::layout::BLOCK_ROWS;
+
 /// Bits in a character, from [`FIRST_CHARACTER`] on.
 const BITS: usize = 6;
 const FIRST_CHARACTER: u8 = b'0';
@@ -34,7 +40,7 @@ pub(super) fn may_contain(filter: &str, id: &str) -> bool {
 }
 
 /// The length of the filter over a complete block whose rows all have ids.
-pub(super) const FULL_LENGTH: usize = super::BLOCK_ROWS * CHARACTERS_PER_ID;
+pub(super) const FULL_LENGTH: usize = BLOCK_ROWS * CHARACTERS_PER_ID;
 
 /// The positions of an id's bits in a filter of [`FULL_LENGTH`]: the characters, from 0, and in each the bit, whose value is that of the character
 /// minus `'0'`.
@@ -57,10 +63,9 @@ fn positions(id: &str, bits: usize) -> impl Iterator<Item = usize> {
 
 /// FNV-1a, mixed as by `SplitMix64`. It must never change, because filters are stored.
 fn hash(id: &str) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in id.bytes() {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
+    let mut hasher = FnvHasher::default();
+    hasher.write(id.as_bytes());
+    let mut hash = hasher.finish();
     hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^ (hash >> 31)

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use serde_json::json;
 use tollgate_core::Millis;
+use tollgate_core::clock::{MINUTE, SECOND};
 
-use super::{BLOCK_ROWS, BUILD_AFTER, BUILD_AFTER_ALONE, GROUP_BLOCKS, HALF_GROUP, List, bloom};
+use super::bloom;
+use super::layout::{BLOCK_ROWS, GROUP_BLOCKS, HALF_GROUP, List};
 use crate::admin::chats::chat_error_code;
 use crate::db::{DbError, Row, Sql, args, known_schema_version};
 use crate::error::StoreError;
@@ -14,6 +16,10 @@ use crate::store::Store;
 use crate::writer::Write;
 use crate::writer::batch::Batch;
 
+/// The age at which rows are put into blocks: if several nodes write, and if only this process writes, which counts the rows of a block and compares
+/// every row with the last block.
+const BUILD_AFTER: Millis = 3 * MINUTE;
+const BUILD_AFTER_ALONE: Millis = SECOND;
 /// The most blocks that one write adds, so that others do not wait long for it.
 const BLOCKS_PER_WRITE: usize = 12;
 

@@ -10,44 +10,28 @@
 
 mod bloom;
 pub(crate) mod build;
+mod layout;
 pub(crate) mod search;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tollgate_core::clock::{MINUTE, SECOND};
-use tollgate_core::{Clock as _, Millis, SystemClock, id};
+use tollgate_core::clock::SECOND;
+use tollgate_core::{Clock as _, Millis, SystemClock};
+
+pub(crate) use layout::List;
 
 use crate::db::{DbError, Sql, Tx, args};
 
-/// Rows in a block.
-const BLOCK_ROWS: usize = 1024;
-/// The number of blocks that share rows of `list_values`: one bit for each block in two numbers.
-const GROUP_BLOCKS: i64 = 120;
-const HALF_GROUP: i64 = GROUP_BLOCKS / 2;
-
-/// The age at which rows are put into blocks: if several nodes write, and if only this process writes, which counts the rows of a block and compares
-/// every row with the last block.
-const BUILD_AFTER: Millis = 3 * MINUTE;
-const BUILD_AFTER_ALONE: Millis = SECOND;
-/// If a row is this old when it is inserted, its id may be within a block. It is much less than [`BUILD_AFTER`], because the transaction is not
+/// If a row is this old when it is inserted, its id may be within a block. It is much less than [`build::BUILD_AFTER`], because the transaction is not
 /// committed yet and clocks differ a little.
 const LATE_AFTER: Millis = 10 * SECOND;
 
-/// The lower bits of the version count added blocks; the bits from this one on count removals of blocks.
-const REMOVALS_SHIFT: u32 = 32;
 pub(crate) const COUNT_REMOVAL: Sql =
     Sql::both("UPDATE meta SET value = value + 4294967296 WHERE name = 'list_blocks_version'");
 pub(crate) const LAST_ID: Sql =
     Sql::both("SELECT last_id FROM list_blocks WHERE list = $1 ORDER BY number DESC LIMIT 1");
 pub(crate) const REMOVE_BLOCKS_FROM: Sql =
     Sql::both("DELETE FROM list_blocks WHERE list = $1 AND last_id >= $2");
-
-/// A list whose rows are divided into blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum List {
-    Chats,
-    Tasks,
-}
 
 /// The last id in the blocks of each list that this process has added: on SQLite no other process adds any. `None` before it adds any. If a block was
 /// removed or not committed, the id is too large: rows before it then remove blocks that do not exist.
@@ -70,51 +54,6 @@ impl BlockEnds {
     /// Whether the id is within the blocks. `None` if this process has not added any.
     fn contain(&self, list: List, id: &str) -> Option<bool> {
         self.locked()[list as usize].as_deref().map(|end| id <= end)
-    }
-}
-
-impl List {
-    /// The name in the tables.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Chats => "chats",
-            Self::Tasks => "tasks",
-        }
-    }
-
-    /// The smallest id that a row of that time can have.
-    fn min_id_at(self, at: Millis) -> String {
-        match self {
-            Self::Chats => id::min_chat_id_at(at),
-            Self::Tasks => id::min_task_id_at(at),
-        }
-    }
-
-    /// The formats or kinds that have separate bits in the column `kinds`.
-    fn kinds(self) -> &'static [&'static str] {
-        match self {
-            Self::Chats => &[
-                "chat-completions",
-                "messages",
-                "generate-content",
-                "responses",
-            ],
-            Self::Tasks => &["image", "video", "speech"],
-        }
-    }
-
-    /// The bit of a format or kind; all formats or kinds without a separate bit share one.
-    fn kind_bit(self, kind: &str) -> i64 {
-        let known = self.kinds().iter().position(|known| *known == kind);
-        1 << known.unwrap_or(self.kinds().len())
-    }
-
-    /// All values of the column `kinds` with one of these bits, as the text of a PostgreSQL array.
-    fn postgres_kinds(self, bits: i64) -> String {
-        let all = 1_i64 << (self.kinds().len() + 1);
-        let values = (1..all).filter(|value| value & bits != 0);
-        let values: Vec<_> = values.map(|value| value.to_string()).collect();
-        format!("{{{}}}", values.join(","))
     }
 }
 
@@ -145,38 +84,4 @@ pub(crate) fn note_inserted(
     // The version is changed first: a process that builds blocks locks its row until they are on disk.
     tx.queue(&COUNT_REMOVAL, args![])?;
     tx.queue(&REMOVE_BLOCKS_FROM, args![list.name(), first_id])
-}
-
-/// The smallest id after this one.
-fn id_after(id: &str) -> String {
-    // Ids contain no control characters.
-    format!("{id}\u{1}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn id_after_is_the_smallest_later_id() {
-        for later in ["chat_a0", "chat_a-", "chat_a ", "chat_b", "chat_b0"] {
-            assert!(id_after("chat_a").as_str() < later);
-        }
-        assert!(id_after("chat_a").as_str() > "chat_a");
-    }
-
-    #[test]
-    fn postgres_kinds_lists_all_values_with_a_common_bit() {
-        assert_eq!(
-            List::Tasks.postgres_kinds(4 | 8),
-            "{4,5,6,7,8,9,10,11,12,13,14,15}"
-        );
-    }
-
-    #[test]
-    fn unknown_kinds_share_a_bit() {
-        assert_eq!(List::Chats.kind_bit("messages"), 2);
-        assert_eq!(List::Tasks.kind_bit("speech"), 4);
-        assert_eq!(List::Tasks.kind_bit("a"), List::Tasks.kind_bit("b"));
-    }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::{GROUP_BLOCKS, HALF_GROUP, List, REMOVALS_SHIFT, bloom, id_after};
+use super::bloom;
+use super::layout::{GROUP_BLOCKS, HALF_GROUP, List, REMOVALS_SHIFT, id_after};
 use crate::db::{Row, Sql, Value, args};
 use crate::db::{list_arg, one_of};
 use crate::error::StoreError;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use tollgate_core::Millis;
 
-use super::{MAX_AGE, Position, Replica, Source};
+use super::connections::Replica;
+use super::state::{MAX_AGE, Position};
 use crate::db::{DbError, Row, Sql, Value};
 use crate::error::StoreError;
 use crate::store::Store;
@@ -23,6 +24,13 @@ const REPLAYED: Sql = Sql::both(
 const IDENTITY: Sql = Sql::both(
     "SELECT CAST(system_identifier AS TEXT) || '/' || CAST(current_database() AS TEXT) FROM pg_control_system()",
 );
+
+/// The database that rows are read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Primary,
+    Replica,
+}
 
 /// The replica.
 impl Store {

@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tollgate_media::image::{ImageFormat, PixelSize};
 use tollgate_raster::Fit;
 
+use super::encode::encode;
 use super::load::load_scaled;
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::InputFile;
@@ -96,7 +97,7 @@ async fn reencode<'a>(
     let file = file.clone();
     let work = move || {
         let raster = load_scaled(&file, size, Fit::Cover)?;
-        super::encode(raster, format, Some(JPEG_QUALITY))
+        encode(raster, format, Some(JPEG_QUALITY))
     };
     let bytes = tokio::task::spawn_blocking(work).await.map_err(|_| {
         ProviderError::new(

@@ -12,7 +12,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 type Upstream = Client<HttpConnector, Incoming>;
 type Body = http_body_util::combinators::UnsyncBoxBody<bytes::Bytes, hyper::Error>;

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// The number of chunks of a stream.
 pub(super) const CHUNKS: usize = 100;
