@@ -10,6 +10,7 @@ mod lists;
 mod load;
 mod memory;
 mod nodes;
+mod own_code;
 mod polls;
 mod postgres;
 mod results;
@@ -49,6 +50,12 @@ pub(crate) struct Options {
     /// The program to measure, instead of building it
     #[arg(long)]
     binary: Option<PathBuf>,
+    /// Receive the responses of the server at this address and decode them with crates: the process that `own-code` compares the gateway with
+    #[arg(long, hide = true)]
+    decode_from: Option<String>,
+    /// Decode into a struct that borrows the text, instead of a `Value`
+    #[arg(long, hide = true)]
+    decode_borrowed: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -70,6 +77,8 @@ enum Part {
     Results,
     /// Lists, searches and sums with millions of rows; not part of a run of everything
     Lists,
+    /// Own code beside the crates that would replace it; not part of a run of everything
+    OwnCode,
 }
 
 #[derive(clap::Args)]
@@ -101,10 +110,19 @@ pub(crate) fn serve_proxy(options: &ProxyOptions) -> Outcome {
 
 /// Measures and prints a table; fails if a figure misses its target.
 pub(crate) fn run(options: Options) -> Outcome {
+    if let Some(address) = &options.decode_from {
+        return own_code::decode_with_crates(address, options.decode_borrowed);
+    }
     // Lists take milliseconds, so a debug build of this tool is fast enough to measure a given program.
     let may_be_debug = options.only == Some(Part::Lists) && options.binary.is_some();
     if cfg!(debug_assertions) && !may_be_debug {
         return rerun_in_release();
+    }
+    if options.only == Some(Part::OwnCode) {
+        let mut table = Table::default();
+        own_code::measure(options.binary, &mut table)?;
+        table.print();
+        return Ok(());
     }
     let binary = gateway::build_unless_given(options.binary.clone())?;
     let wanted = |part| options.only.is_none_or(|only| only == part);
