@@ -1,4 +1,4 @@
-//! The mapping of each field in each of the twelve pairs of formats, found by translating a request with the field and without it:
+//! The mapping of each field in each pair of formats, found by translating a request with the field and without it:
 //! docs/chat/fields.md (`cargo xtask docs`).
 //!
 //! A field may be dropped only if the request means the same without it: [`REASONS`] has the reason for each dropped field.
@@ -207,8 +207,9 @@ pub fn page() -> String {
             .collect();
         let _ = write!(
             text,
-            "\n## From {client}\n\n| field | {} |\n|---|---|---|---|\n",
-            others.join(" | ")
+            "\n## From {client}\n\n| field | {} |\n|---|{}\n",
+            others.join(" | "),
+            "---|".repeat(others.len())
         );
         for row in rows.iter().filter(|row| row.client == client) {
             let mappings: Vec<String> = row

@@ -159,7 +159,7 @@ pub struct RequestSummary {
     pub payload_bytes: u64,
     /// Whether the client set anything about reasoning (`reasoning_effort`, `reasoning`, `thinking`, `thinkingConfig`).
     pub has_reasoning_settings: bool,
-    /// Which fields the request has, as a bit set that only the format itself interprets; 0 if the format does not use it.
+    /// Which fields a chat-completions request has, as a bit set (`chat_completions/request_summary.rs`). 0 in other formats.
     pub members: u32,
     /// The stored conversation that the request creates or continues. `None` if the request contains its complete history.
     pub thread: Option<Thread>,
