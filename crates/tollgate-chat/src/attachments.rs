@@ -32,6 +32,19 @@ const MIN_PAYLOAD: usize = 64;
 /// Members whose objects hold media in their member `data`. Any other `data` is part of the prompt's text.
 const MEDIA_MEMBERS: [&[u8]; 4] = [b"source", b"inlineData", b"inline_data", b"input_audio"];
 
+/// Members whose objects are JSON of the client, which a model reads as text: arguments and results of tools, schemas.
+const FREE_MEMBERS: [&[u8]; 9] = [
+    b"input",
+    b"input_schema",
+    b"args",
+    b"response",
+    b"parameters",
+    b"parametersJsonSchema",
+    b"responseSchema",
+    b"responseJsonSchema",
+    b"schema",
+];
+
 /// Standard and URL-safe alphabets are both decoded after replacing digits; padding may be missing.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -40,9 +53,18 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The tokens to hold for all attachments in `body`, a chat request as JSON in any of the formats.
-pub fn held_attachment_tokens(body: &[u8]) -> u64 {
-    let mut tokens = 0;
+/// What is held for the attachments of a request.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HeldAttachments {
+    /// The tokens to hold for all of them.
+    pub tokens: u64,
+    /// The bytes of the body for which these tokens are held: everything else is text.
+    pub bytes: u64,
+}
+
+/// What to hold for all attachments in `body`, a chat request as JSON in any of the formats.
+pub fn held_attachments(body: &[u8]) -> HeldAttachments {
+    let mut held = HeldAttachments::default();
     let mut key: &[u8] = b"";
     let mut declared = "";
     let mut objects = MediaObjects::default();
@@ -61,13 +83,21 @@ pub fn held_attachment_tokens(body: &[u8]) -> u64 {
             continue;
         }
         objects.member = b"";
+        if objects.free.is_some() {
+            continue;
+        }
+        // Google's SDKs write the type after the data.
+        let declared_type = |declared| match declared {
+            "" => declared_after(&strings),
+            _ => declared,
+        };
         match key {
             b"mimeType" | b"mime_type" | b"media_type" => {
                 declared = std::str::from_utf8(text).unwrap_or_default();
             }
             b"file_id" | b"fileUri" | b"file_uri" | b"file_url" => {
-                let is_image = declared.starts_with("image/");
-                tokens += if is_image {
+                let is_image = declared_type(declared).starts_with("image/");
+                held.tokens += if is_image {
                     MAX_IMAGE_TOKENS
                 } else {
                     REMOTE_FILE_TOKENS
@@ -76,20 +106,51 @@ pub fn held_attachment_tokens(body: &[u8]) -> u64 {
             b"url" | b"image_url" if text.starts_with(b"http") => {
                 let is_other = [&b".pdf"[..], b".mp4", b".mp3", b".wav"];
                 let is_other = is_other.iter().any(|end| text.ends_with(end));
-                tokens += if is_other {
+                held.tokens += if is_other {
                     REMOTE_FILE_TOKENS
                 } else {
                     MAX_IMAGE_TOKENS
                 };
             }
             b"data" if !objects.is_in_media() && !has_data_scheme(text) => {}
-            b"url" | b"image_url" | b"file_data" | b"data" | b"video_url" => {
-                tokens += inline_tokens(text, declared);
+            b"image" | b"video" | b"audio" if !has_data_scheme(text) => {}
+            b"url" | b"image_url" | b"file_data" | b"data" | b"video_url" | b"image" | b"video"
+            | b"audio" => {
+                if let Some(tokens) = inline_tokens(text, declared_type(declared)) {
+                    held.tokens += tokens;
+                    held.bytes += text.len() as u64;
+                }
             }
             _ => {}
         }
     }
-    tokens
+    held
+}
+
+/// The media type that the object declares after the current member. Empty if it declares none.
+fn declared_after<'a>(strings: &JsonStrings<'a>) -> &'a str {
+    // Objects with media have few members.
+    const MAX_STRINGS: usize = 6;
+    let mut strings = strings.clone();
+    let mut key: &[u8] = b"";
+    for _ in 0..MAX_STRINGS {
+        let from = strings.at;
+        let Some((text, is_key)) = strings.next() else {
+            break;
+        };
+        let between = &strings.body[from..strings.at - text.len() - 2];
+        if memchr::memchr2(b'{', b'}', between).is_some() {
+            break;
+        }
+        match key {
+            _ if is_key => key = text,
+            b"mimeType" | b"mime_type" | b"media_type" => {
+                return std::str::from_utf8(text).unwrap_or_default();
+            }
+            _ => {}
+        }
+    }
+    ""
 }
 
 /// Whether an object that is the value of `member` holds media in its member `data`.
@@ -106,8 +167,11 @@ pub(crate) fn is_in_media_object(before: &[u8]) -> bool {
     let member = brace.and_then(|at| head[..at].trim_ascii_end().strip_suffix(b":"));
     let name = member.and_then(|text| text.trim_ascii_end().strip_suffix(b"\""));
     let is_name = |text: &[u8], member: &[u8]| {
-        let before_name = text.strip_suffix(member);
-        before_name.is_some_and(|rest| rest.ends_with(b"\""))
+        let quote = text
+            .strip_suffix(member)
+            .and_then(|rest| rest.strip_suffix(b"\""));
+        // A quote after a backslash is part of a longer name.
+        quote.is_some_and(|rest| !rest.ends_with(b"\\"))
     };
     name.is_some_and(|text| MEDIA_MEMBERS.iter().any(|member| is_name(text, member)))
 }
@@ -117,7 +181,7 @@ fn has_data_scheme(text: &[u8]) -> bool {
         .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
 }
 
-/// Follows which objects of a JSON text hold media.
+/// Follows which objects of a JSON text hold media, and which are free JSON.
 #[derive(Default)]
 struct MediaObjects<'a> {
     /// The member whose value comes next; empty if there is none.
@@ -125,33 +189,40 @@ struct MediaObjects<'a> {
     depth: usize,
     /// The depths of the open objects that hold media.
     open: Vec<usize>,
+    /// The depth of the outermost open object of [`FREE_MEMBERS`].
+    free: Option<usize>,
 }
 
 impl MediaObjects<'_> {
-    /// Reads the text between two strings. Returns whether an object that holds media begins in it.
+    /// Reads the text between two strings. Returns whether an object begins or ends in it.
     fn read_between(&mut self, text: &[u8]) -> bool {
-        let mut begins = false;
+        let mut has_brace = false;
         for byte in text {
             match byte {
                 b'{' => {
                     self.depth += 1;
                     if is_media_member(self.member) {
                         self.open.push(self.depth);
-                        begins = true;
                     }
+                    if self.free.is_none() && FREE_MEMBERS.contains(&self.member) {
+                        self.free = Some(self.depth);
+                    }
+                    has_brace = true;
                 }
                 b'}' => {
                     if self.is_in_media() {
                         self.open.pop();
                     }
+                    self.free = self.free.filter(|depth| *depth != self.depth);
                     self.depth = self.depth.saturating_sub(1);
+                    has_brace = true;
                 }
                 b'[' => {}
                 _ => continue,
             }
             self.member = b"";
         }
-        begins
+        has_brace
     }
 
     /// Whether the innermost open object holds media.
@@ -160,22 +231,20 @@ impl MediaObjects<'_> {
     }
 }
 
-/// The tokens of a data URI, or of base64 of the declared type.
-fn inline_tokens(text: &[u8], declared: &str) -> u64 {
-    let Ok(text) = std::str::from_utf8(text) else {
-        return 0;
-    };
+/// The tokens of a data URI, or of base64 of the declared type. `None` if the text is too short for either.
+fn inline_tokens(text: &[u8], declared: &str) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
     let (media_type, data) = match media::parse_data_uri(text) {
         Some(uri) => (uri.media_type, uri.data),
-        None if text.len() < MIN_PAYLOAD => return 0,
+        None if text.len() < MIN_PAYLOAD => return None,
         None => (declared, text),
     };
     // Text that is not base64 is part of the prompt.
     let Some(bytes) = decode(data) else {
-        return data.len() as u64;
+        return Some(data.len() as u64);
     };
     let size = bytes.len() as u64;
-    match media::sniff_media_type(&bytes).unwrap_or(media_type) {
+    let tokens = match media::sniff_media_type(&bytes).unwrap_or(media_type) {
         "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
         kind if kind.starts_with("image/") => image_tokens(&bytes),
         kind if kind.starts_with("video/") => {
@@ -187,18 +256,40 @@ fn inline_tokens(text: &[u8], declared: &str) -> u64 {
         kind if kind.starts_with("audio/") => audio_tokens(&bytes),
         // An unknown type: text, or audio whose type is declared by another field.
         _ => size / 4,
-    }
+    };
+    Some(tokens)
 }
 
-/// The bytes of base64 text; `None` if it is no base64.
+/// The bytes of base64 text as it is written in JSON; `None` if it is no base64.
 fn decode(data: &str) -> Option<Vec<u8>> {
-    let is_clean = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'\\';
-    let digits = data.bytes().filter(is_clean).map(|byte| match byte {
-        b'-' => b'+',
-        b'_' => b'/',
-        other => other,
-    });
-    let digits: Vec<u8> = digits.collect();
+    let mut digits = Vec::with_capacity(data.len());
+    let mut rest = data.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let byte = match byte {
+            b'\\' => {
+                let (&escape, after) = rest.split_first()?;
+                rest = after;
+                match escape {
+                    b'u' => {
+                        let (code, after) = rest.split_at_checked(4)?;
+                        rest = after;
+                        u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()?
+                    }
+                    b'/' => b'/',
+                    b'n' | b'r' | b't' => continue,
+                    _ => return None,
+                }
+            }
+            byte => byte,
+        };
+        match byte {
+            b'-' => digits.push(b'+'),
+            b'_' => digits.push(b'/'),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => digits.push(byte),
+        }
+    }
     BASE64.decode(&digits).ok()
 }
 
@@ -284,6 +375,7 @@ fn video_seconds(bytes: &[u8]) -> Option<u64> {
 }
 
 /// Iterates over the strings of a JSON text as written, without quotes; the flag is true for the names of members.
+#[derive(Clone)]
 pub(crate) struct JsonStrings<'a> {
     body: &'a [u8],
     at: usize,
@@ -321,7 +413,7 @@ mod tests {
     use serde_json::json;
 
     fn held(part: &serde_json::Value) -> u64 {
-        held_attachment_tokens(json!({"content": [part]}).to_string().as_bytes())
+        held_attachments(json!({"content": [part]}).to_string().as_bytes()).tokens
     }
 
     fn uri(media_type: &str, bytes: &[u8]) -> String {
@@ -374,6 +466,60 @@ mod tests {
         ]);
         assert_eq!(held(&parts), 955);
         assert_eq!(held(&json!([inline, {"data": image}])), 0);
+        for free in ["input", "args", "response"] {
+            let part = json!({free: {"source": source, "inlineData": inline}});
+            assert_eq!(held(&part), 0, "{free}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_counted_is_not_held_as_text() {
+        let mut image = png(512, 512);
+        image.resize(100, 0);
+        let image = STANDARD.encode(&image);
+        let body = json!({
+            "inlineData": {"data": image, "mimeType": "image/png"},
+            "x\"source": {"data": "a".repeat(1000)},
+            "input": {"source": {"data": image}},
+        });
+        let held = held_attachments(body.to_string().as_bytes());
+        assert_eq!((held.tokens, held.bytes), (955, image.len() as u64));
+    }
+
+    #[test]
+    fn the_type_may_follow_the_file() {
+        let text = "0,1,2\n".repeat(100);
+        let data = STANDARD.encode(&text);
+        let before = json!({"inlineData": {"mimeType": "text/csv", "data": data}});
+        // As Google's SDKs write it.
+        let after =
+            r#"[{"inlineData":{"data":"DATA","mimeType":"text/csv"}}]"#.replace("DATA", &data);
+        let after = held_attachments(after.as_bytes()).tokens;
+        assert_eq!((held(&before), after), (600, 600));
+        let image =
+            r#"[{"fileData":{"fileUri":"x","mimeType":"image/png"}},{"fileData":{"fileUri":"y"}}]"#;
+        let tokens = held_attachments(image.as_bytes()).tokens;
+        assert_eq!(tokens, MAX_IMAGE_TOKENS + REMOTE_FILE_TOKENS);
+    }
+
+    #[test]
+    fn base64_may_have_escapes() {
+        let mut image = png(512, 512);
+        image.resize(200, 0xfb);
+        let encoded = STANDARD.encode(&image);
+        let lines: Vec<&str> = encoded
+            .as_bytes()
+            .chunks(76)
+            .map(|line| std::str::from_utf8(line).unwrap())
+            .collect();
+        for text in [
+            lines.join("\\n"),
+            lines.join("\\r\\n"),
+            encoded.replace('/', "\\/").replace('+', "\\u002B"),
+        ] {
+            assert_eq!(decode(&text), Some(image.clone()), "{text}");
+        }
+        assert_eq!(decode("a \\\"quoted\\\" text"), None);
     }
 
     #[test]
@@ -385,6 +531,7 @@ mod tests {
             (r#"{"source":{"a":{"#, false),
             (r#"{"resource":{"#, false),
             (r#"{"text":"\"source\":{"#, false),
+            (r#"{"x\"source":{"#, false),
             ("{", false),
             ("", false),
         ] {

@@ -32,7 +32,7 @@ mod test_tables;
 pub mod thoughts;
 pub mod tokens;
 
-pub use attachments::held_attachment_tokens;
+pub use attachments::{HeldAttachments, held_attachments};
 pub use error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 pub use format::{
     FieldProbes, Format, ForwardedChunk, ForwardedRequest, ForwardedResponse, RenderOptions,

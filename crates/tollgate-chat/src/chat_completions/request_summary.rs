@@ -443,6 +443,7 @@ impl<'de> LazyVisitor<'de> for Part<'_> {
                     object.next_value_seed(VisitWith(Payload {
                         builder,
                         is_data_field: false,
+                        is_uri_field: is_uri_field(name),
                         holds_media: is_media_member(name.as_bytes()),
                     }))?;
                 }
@@ -464,10 +465,21 @@ impl<'de> LazyVisitor<'de> for PartText<'_> {
     }
 }
 
-/// Counts the bytes of data URIs in any field of an attachment, and of base64 in the fields that have it.
+/// Whether members of that name have the file itself if their value is a data URI: `video` has a list of frames in some dialects. Elsewhere such a
+/// value is text.
+fn is_uri_field(name: &str) -> bool {
+    matches!(
+        name,
+        "url" | "image_url" | "video_url" | "file_data" | "data" | "image" | "video" | "audio"
+    )
+}
+
+/// Counts the bytes of data URIs and of base64 in the fields of an attachment that have them.
 struct Payload<'f> {
     builder: &'f mut SummaryBuilder,
     is_data_field: bool,
+    /// Whether the value, or each of a list, may be a data URI.
+    is_uri_field: bool,
     /// Whether an object has media in its member `data`.
     holds_media: bool,
 }
@@ -475,7 +487,7 @@ struct Payload<'f> {
 impl<'de> LazyVisitor<'de> for Payload<'_> {
     fn visit_scalar(self, value: Scalar<'de>) {
         if let Scalar::String(text) = value
-            && (self.is_data_field || media::is_data_uri(&text))
+            && (self.is_data_field || self.is_uri_field && media::parse_data_uri(&text).is_some())
         {
             self.builder.summary.payload_bytes += text.len() as u64;
         }
@@ -487,6 +499,7 @@ impl<'de> LazyVisitor<'de> for Payload<'_> {
             .next_element_seed(VisitWith(Payload {
                 builder,
                 is_data_field: false,
+                is_uri_field: self.is_uri_field,
                 holds_media: false,
             }))?
             .is_some()
@@ -501,6 +514,7 @@ impl<'de> LazyVisitor<'de> for Payload<'_> {
             object.next_value_seed(VisitWith(Payload {
                 builder,
                 is_data_field,
+                is_uri_field: is_uri_field(&key),
                 holds_media: is_media_member(key.as_bytes()),
             }))?;
         }

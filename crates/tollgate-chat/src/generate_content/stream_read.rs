@@ -198,7 +198,10 @@ impl ChoiceState {
                 text, signature, ..
             } => {
                 if let Some(signature) = self.text_signature.take() {
-                    // Grounding metadata in the chunk of the text that follows belongs to that text.
+                    // Grounding metadata in the chunk of the text that follows belongs to that text, unless it is empty.
+                    if text.is_empty() {
+                        self.emit_citations(choice, out);
+                    }
                     self.open = OpenPart::Nothing;
                     out.push(Event::TextEnd {
                         choice,

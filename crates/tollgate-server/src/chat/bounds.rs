@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tollgate_chat::hub::{ModelCapabilities, ReasoningControl, RequestField, Usage};
 use tollgate_chat::{
-    Format, RequestSummary, has_open_ended_prompt, held_attachment_tokens, tokens,
+    Format, HeldAttachments, RequestSummary, has_open_ended_prompt, held_attachments, tokens,
 };
 use tollgate_config::PartPrices;
 use tollgate_core::{Amount, ApiError, ErrorKind};
@@ -87,11 +87,11 @@ impl ChargeBounds {
         let mut held_prompt = 0;
         if needs_hold {
             let files = match attachments {
-                0 => 0,
-                _ => held_attachment_tokens(body),
+                0 => HeldAttachments::default(),
+                _ => held_attachments(body),
             };
             // What is held for files that the provider fetches covers that it does. It may add to the prompt for other reasons, too.
-            let is_open_ended_without_files = match files {
+            let is_open_ended_without_files = match files.tokens {
                 0 => is_open_ended,
                 _ => {
                     let summary = RequestSummary {
@@ -105,8 +105,8 @@ impl ChargeBounds {
                 true => HELD_PROVIDER_INPUT,
                 false => 0,
             };
-            let text = bytes.saturating_sub(payload_bytes);
-            held_prompt = text + files + by_provider + HELD_FRAMING_TOKENS;
+            let text = bytes.saturating_sub(files.bytes);
+            held_prompt = text + files.tokens + by_provider + HELD_FRAMING_TOKENS;
         }
         Self {
             estimated_prompt: tokens::estimate_body(body, payload_bytes)
