@@ -1,14 +1,13 @@
 //! Lazy JSON reading: visitors read the fields that they need from JSON text, everything else is skipped without allocations.
 
-mod cursor;
-
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::error::InvalidRequest;
-use cursor::JsonCursor;
 
 /// A JSON value that is neither an array nor an object.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,21 +49,21 @@ pub fn visit_json<'de>(
 ) -> Result<(), InvalidRequest> {
     let text =
         std::str::from_utf8(body).map_err(|_| InvalidRequest::body("the body must be UTF-8"))?;
-    let mut cursor = JsonCursor::new(text);
+    let mut json = serde_json::Deserializer::from_str(text);
     let result = VisitWith(visitor)
-        .deserialize(&mut cursor)
-        .and_then(|()| cursor.end());
-    result.map_err(|error| {
-        // The cursor counts no lines; serde_json's message contains the line.
-        let detailed = serde_json::from_str::<serde_json::Value>(text).err();
-        let message = detailed.map_or_else(|| error.to_string(), |error| error.to_string());
-        InvalidRequest::body(format!("the body must be valid JSON: {message}"))
-    })
+        .deserialize(&mut json)
+        .and_then(|()| json.end());
+    result.map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))
 }
 
 /// Whether `text` contains no character that must be escaped in a JSON string.
 pub(crate) fn needs_no_escape(text: &str) -> bool {
-    cursor::unescaped_length(text.as_bytes()) == Some(text.len())
+    let bytes = text.as_bytes();
+    // Without an early exit, so that the compiler can vectorise it.
+    let has_control = bytes
+        .iter()
+        .fold(false, |found, byte| found | (*byte < 0x20));
+    !has_control && memchr::memchr2(b'"', b'\\', bytes).is_none()
 }
 
 /// A deserialization seed that returns a value as it is written in the JSON text.
@@ -74,19 +73,7 @@ impl<'de> DeserializeSeed<'de> for RawJson {
     type Value = &'de str;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<&'de str, D::Error> {
-        from.deserialize_newtype_struct(cursor::RAW_JSON, self)
-    }
-}
-
-impl<'de> Visitor<'de> for RawJson {
-    type Value = &'de str;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("raw JSON")
-    }
-
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<&'de str, E> {
-        Ok(text)
+        <&RawValue>::deserialize(from).map(RawValue::get)
     }
 }
 
