@@ -15,8 +15,8 @@ use crate::chat_completions::fields::{MAX_CALL_ID_LENGTH, NAME};
 use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;
 use crate::hub::{
-    ModelCapabilities, Opaque, Part, PartKind, Request, RequestField, Role, ToolNames, Turn,
-    extract_text, is_essential_item, sanitize_id,
+    Citation, ModelCapabilities, Opaque, Part, PartKind, Request, RequestField, Role, ToolNames,
+    Turn, extract_text, is_essential_item, sanitize_id,
 };
 
 /// Writes `messages`.
@@ -166,15 +166,20 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Names citations as dropped: the format has none in requests.
+    fn drop_citations(&mut self, citations: &[Citation]) {
+        if !citations.is_empty() {
+            self.dropped
+                .push(self.request.client_field_name(RequestField::Citations));
+        }
+    }
+
     fn add_assistant_part(&mut self, part: &Part, content: &mut AssistantContent) {
         match &part.kind {
             PartKind::Text {
                 text, citations, ..
             } => {
-                if !citations.is_empty() {
-                    self.dropped
-                        .push(self.request.client_field_name(RequestField::Citations));
-                }
+                self.drop_citations(citations);
                 content.add_text(text);
                 content.set_cache_marker(part, self.is_same_format);
             }
@@ -347,10 +352,7 @@ impl<'a> Writer<'a> {
                 PartKind::Text {
                     text, citations, ..
                 } => {
-                    if !citations.is_empty() {
-                        self.dropped
-                            .push(self.request.client_field_name(RequestField::Citations));
-                    }
+                    self.drop_citations(citations);
                     texts.push(text.clone());
                 }
                 PartKind::Refusal(text) => texts.push(text.clone()),
