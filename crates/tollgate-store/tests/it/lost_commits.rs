@@ -46,7 +46,7 @@ async fn concurrent_chats_are_charged_once(_: &Db, proxy: &Proxy, store: &Store)
     let mut running = tokio::task::JoinSet::new();
     for i in 0..300 {
         if i % 50 == 0 {
-            proxy.lose_next_commit();
+            proxy.lose_another_commit().await;
         }
         let account = if i % 3 == 0 { &bob } else { &ann };
         let (store, new, held) = (store.clone(), chat(account, "1", "1"), i % 3 > 0);
@@ -72,7 +72,7 @@ async fn concurrent_submissions_are_applied_once(_: &Db, proxy: &Proxy, store: &
     let mut running = tokio::task::JoinSet::new();
     for i in 0..300 {
         if i % 50 == 0 {
-            proxy.lose_next_commit();
+            proxy.lose_another_commit().await;
         }
         let (store, new) = (store.clone(), task(&ann, 1, "0.01"));
         running.spawn(async move { store.submit_task(new).await.unwrap() });
@@ -96,7 +96,7 @@ async fn a_credit_near_the_limit_is_applied_once(_: &Db, proxy: &Proxy, store: &
     let mut running = tokio::task::JoinSet::new();
     for i in 0..40 {
         if i % 10 == 0 {
-            proxy.lose_next_commit();
+            proxy.lose_another_commit().await;
         }
         let store = store.clone();
         running.spawn(async move {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -21,7 +22,12 @@ struct Shared {
     dead: Arc<watch::Sender<bool>>,
     /// The number of commits whose replies are still to be lost.
     to_lose: Arc<AtomicU32>,
+    /// The number of commits that were lost since the last one that was not.
+    lost_in_succession: Arc<AtomicU32>,
 }
+
+/// After so many lost commits the next one is forwarded: a batch that loses all its tries until its timeout fails, as it should.
+const MAX_LOST_IN_SUCCESSION: u32 = 2;
 
 impl Proxy {
     /// A proxy to the database of a `postgres://user@host:port/name` URL.
@@ -33,6 +39,7 @@ impl Proxy {
         let proxy = Shared {
             dead: Arc::new(watch::Sender::new(false)),
             to_lose: Arc::default(),
+            lost_in_succession: Arc::default(),
         };
         tokio::spawn(accept(listener, server.to_owned(), proxy.clone()));
         Self {
@@ -56,9 +63,35 @@ impl Proxy {
         self.proxy.to_lose.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Like [`Self::lose_next_commit`], but waits until the commit before it is lost, so that the losses hit several batches.
+    pub(crate) async fn lose_another_commit(&self) {
+        while self.has_commit_to_lose() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.lose_next_commit();
+    }
+
     /// Whether a reply that is to be lost has not arrived yet.
     pub(crate) fn has_commit_to_lose(&self) -> bool {
         self.proxy.to_lose.load(Ordering::SeqCst) > 0
+    }
+}
+
+impl Shared {
+    /// Whether the reply to the commit that is forwarded now is to be lost.
+    fn takes_loss(&self) -> bool {
+        let may_lose = self.lost_in_succession.load(Ordering::SeqCst) < MAX_LOST_IN_SUCCESSION;
+        let one_less = |n: u32| n.checked_sub(1).filter(|_| may_lose);
+        let taken = self
+            .to_lose
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
+            .is_ok();
+        if taken {
+            self.lost_in_succession.fetch_add(1, Ordering::SeqCst);
+        } else {
+            self.lost_in_succession.store(0, Ordering::SeqCst);
+        }
+        taken
     }
 }
 
@@ -99,11 +132,7 @@ async fn upwards(
     while let Ok(n @ 1..) = from.read(&mut bytes).await {
         let _ = dead.wait_for(|dead| !dead).await;
         if bytes[..n].windows(7).any(|w| w == b"COMMIT\0") {
-            let one_less = |n: u32| n.checked_sub(1);
-            let taken = proxy
-                .to_lose
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
-            lost.store(taken.is_ok(), Ordering::SeqCst);
+            lost.store(proxy.takes_loss(), Ordering::SeqCst);
         }
         if to.write_all(&bytes[..n]).await.is_err() {
             return;
