@@ -7,8 +7,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
-use crate::hub::{Event, PartKind, Request, Response, ToolKind};
-use crate::responses::namespaced_custom_tools;
+use crate::hub::{Event, PartKind, Request, Response, ToolKind, namespaced_custom_tools};
 use crate::sse::MAX_EVENT_BYTES;
 
 /// The client's names of the custom tools in a request.

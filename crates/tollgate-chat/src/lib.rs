@@ -21,6 +21,8 @@ pub mod lazy_json;
 pub mod media;
 pub mod messages;
 mod open_ended;
+mod openai_error;
+mod openai_service_tiers;
 mod operator_costs;
 mod output_cap;
 pub mod provider_options;

@@ -1,5 +1,5 @@
 //! Checks that no file imports an item that the file listing it (`mod name;`) defines: registries import members, members import types. What the
-//! listing file re-exports from another file may be imported.
+//! listing file re-exports from another file may be imported. Also checks that no chat format imports another.
 
 use std::collections::BTreeSet;
 
@@ -9,6 +9,9 @@ use syn::Item;
 use super::source::test_lines;
 use super::subject::{Subject, Violation};
 use crate::repo::File;
+
+/// The file that the folder of every chat format has, and no other folder.
+const FORMAT_FILE: &str = "/field_probes.json";
 
 /// The last name of an import of everything.
 const GLOB: &str = "*";
@@ -22,11 +25,43 @@ struct Import {
 }
 
 pub(super) fn check(subject: &Subject<'_>) -> Vec<Violation> {
-    let files = subject.tree.rust();
-    let files = files.filter(|file| !subject.modules.is_test(&file.path));
-    files
-        .flat_map(|file| check_file(subject, file).unwrap_or_default())
-        .collect()
+    let paths = subject.tree.paths.iter();
+    let formats: Vec<&str> = paths.filter_map(|p| p.strip_suffix(FORMAT_FILE)).collect();
+    let mut found = Vec::new();
+    for file in subject.tree.rust() {
+        if !subject.modules.is_test(&file.path) {
+            found.extend(check_file(subject, file).unwrap_or_default());
+        }
+        found.extend(check_format(&formats, file).unwrap_or_default());
+    }
+    found
+}
+
+/// Finds imports from another chat format, also in tests. `formats` are the folders of the formats. `None` if the file is in none of them or is not
+/// valid Rust.
+fn check_format(formats: &[&str], file: &File) -> Option<Vec<Violation>> {
+    let is_inside = |folder: &str| {
+        let rest = file.path.strip_prefix(folder);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let own = formats.iter().copied().find(|folder| is_inside(folder))?;
+    let (source, _) = own.rsplit_once('/')?;
+    let mut imports = Vec::new();
+    collect_imports(file.text.parse().ok()?, &mut imports);
+    let found = imports.iter().filter_map(|import| {
+        let [root, name, ..] = import.names.as_slice() else {
+            return None;
+        };
+        let folder = format!("{source}/{name}");
+        let is_other = root == "crate" && folder != own && formats.contains(&folder.as_str());
+        is_other.then(|| {
+            let what = format!(
+                "imports from {folder}, another chat format: move what both use out of the formats' folders"
+            );
+            Violation::new(&file.path, import.line, what)
+        })
+    });
+    Some(found.collect())
 }
 
 /// `None` if no file lists this one, or one of the two is not valid Rust.
@@ -186,6 +221,35 @@ mod tests {
             format!("crates/a/src/b.rs:2: {}", what("f", root)),
             format!("crates/a/src/c/i.rs:4: {}", what("D", folder)),
             format!("crates/a/src/c/i.rs:9: {}", what("*", folder)),
+        ];
+        assert_eq!(found(&files), expected);
+    }
+
+    #[test]
+    fn imports_of_another_format_are_found_also_in_tests() {
+        let files = [
+            ("crates/a/src/lib.rs", "mod b;\nmod c;\nmod d;\n"),
+            ("crates/a/src/b/field_probes.json", "{}"),
+            (
+                "crates/a/src/b/mod.rs",
+                "mod e;\nuse crate::b::e::F;\nuse crate::{c::G, d::H};\n",
+            ),
+            (
+                "crates/a/src/b/e.rs",
+                "pub(crate) struct F;\n#[cfg(test)]\nmod tests {\n    use crate::c::G;\n}\n",
+            ),
+            ("crates/a/src/c/field_probes.json", "{}"),
+            ("crates/a/src/c/mod.rs", "mod g;\npub(crate) use g::G;\n"),
+            ("crates/a/src/c/g.rs", "pub(crate) struct G;\n"),
+            (
+                "crates/a/src/d.rs",
+                "use crate::c::G;\npub(crate) struct H;\n",
+            ),
+        ];
+        let what = "imports from crates/a/src/c, another chat format: move what both use out of the formats' folders";
+        let expected = [
+            format!("crates/a/src/b/e.rs:4: {what}"),
+            format!("crates/a/src/b/mod.rs:3: {what}"),
         ];
         assert_eq!(found(&files), expected);
     }

@@ -1,6 +1,6 @@
 //! The names of request fields in this format, for error messages.
 
-use super::fields::NAME;
+use super::constants::NAME;
 use crate::hub::{ClientFormat, RequestField};
 
 /// The properties of a client of this format that other modules use.
@@ -9,6 +9,7 @@ pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     field_name,
     is_separate_system: |_| false,
     shows_budgeted_thoughts: false,
+    read_namespaced_tool: None,
 };
 
 fn field_name(field: RequestField) -> &'static str {

@@ -1,6 +1,7 @@
 //! Ids that the gateway generates for responses and tool calls without one.
 
 use sha2::{Digest as _, Sha256};
+use tollgate_core::id::hex;
 
 use crate::format::RenderOptions;
 
@@ -15,7 +16,5 @@ pub(super) fn response_id(upstream: &str, options: &RenderOptions<'_>) -> String
 /// An id for a tool call without one: always the same for the same call of the same response.
 pub(super) fn generate_call_id(response: &str, choice: u32, call: u32, name: &str) -> String {
     let digest = Sha256::digest(format!("{response}\n{choice}\n{call}\n{name}"));
-    digest[..12]
-        .iter()
-        .fold("call_".to_owned(), |id, byte| format!("{id}{byte:02x}"))
+    format!("call_{}", hex(&digest[..12]))
 }

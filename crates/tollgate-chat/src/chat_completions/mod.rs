@@ -1,8 +1,8 @@
 //! OpenAI's chat-completions format, also used by most compatible vendors.
 
-pub(crate) mod error;
+mod constants;
+mod error;
 mod field_names;
-mod fields;
 mod finish;
 mod forward;
 mod ids;
@@ -27,6 +27,7 @@ use crate::format::{
     StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
+use crate::openai_error;
 
 pub(crate) use request_summary::has_plain_fields_only;
 
@@ -35,7 +36,7 @@ pub struct ChatCompletions;
 
 impl Format for ChatCompletions {
     fn name(&self) -> &'static str {
-        fields::NAME
+        constants::NAME
     }
 
     fn client_format(&self) -> &'static hub::ClientFormat {
@@ -60,7 +61,7 @@ impl Format for ChatCompletions {
     }
 
     fn summarize_request(&self, body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
-        request_summary::summarize(body)
+        request_summary::summarize_request(body)
     }
 
     fn read_request(&self, body: &[u8]) -> Result<hub::Request, InvalidRequest> {
@@ -125,10 +126,10 @@ impl Format for ChatCompletions {
     }
 
     fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
-        error::write(error)
+        openai_error::write_error(error)
     }
 
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
-        error::read_error(status, body)
+        openai_error::read_error(status, body)
     }
 }

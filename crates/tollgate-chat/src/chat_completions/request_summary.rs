@@ -2,7 +2,7 @@
 
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
-use super::fields::{MAX_STOP_SEQUENCES, ROLE_RULE, ROLES};
+use super::constants::{MAX_STOP_SEQUENCES, ROLE_RULE, ROLES};
 use crate::attachments::is_media_member;
 use crate::error::InvalidRequest;
 use crate::format::RequestSummary;
@@ -62,8 +62,8 @@ pub(crate) fn has_plain_fields_only(members: u32) -> bool {
     members != 0 && members & OTHERS == 0
 }
 
-/// Reads the summary of a request; see [`crate::Format::summarize_request`].
-pub(super) fn summarize(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
+/// See [`crate::Format::summarize_request`].
+pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRequest> {
     let mut builder = SummaryBuilder::default();
     visit_json(body, Request(&mut builder))?;
     if let Some(error) = builder.error {
@@ -470,7 +470,15 @@ impl<'de> LazyVisitor<'de> for PartText<'_> {
 fn is_uri_field(name: &str) -> bool {
     matches!(
         name,
-        "url" | "image_url" | "video_url" | "file_data" | "data" | "image" | "video" | "audio"
+        "url"
+            | "image_url"
+            | "video_url"
+            | "audio_url"
+            | "file_data"
+            | "data"
+            | "image"
+            | "video"
+            | "audio"
     )
 }
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::constants::NAME;
 use super::error::{self, is_truthy};
-use super::fields::NAME;
 use super::finish::finish_from_reason;
 use super::ids::generate_call_id;
 use super::images::read_images;

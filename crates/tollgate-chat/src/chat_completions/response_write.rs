@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::NAME;
+use super::constants::NAME;
 use super::finish::finish_to_reason;
 use super::ids::{generate_call_id, response_id};
 use super::images::write_generated_image;

@@ -2,9 +2,8 @@
 //!
 //! Generated ids are recognized by their form and left out of requests to an upstream of this format, because the upstream never assigned them.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
+use tollgate_core::id::hex;
 
 use crate::hub::Role;
 
@@ -19,12 +18,7 @@ pub(crate) fn generate_id(seed: &str, n: usize) -> String {
     hash.update(seed);
     hash.update([0]);
     hash.update(n.to_le_bytes());
-    let mut id = PREFIX.to_owned();
-    for byte in &hash.finalize()[..DIGITS / 2] {
-        // Writing to a String cannot fail.
-        let _ = write!(id, "{byte:02x}");
-    }
-    id
+    format!("{PREFIX}{}", hex(&hash.finalize()[..DIGITS / 2]))
 }
 
 /// Whether [`generate_id`] generated this id.

@@ -9,6 +9,7 @@ pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     field_name,
     is_separate_system: |_| true,
     shows_budgeted_thoughts: false,
+    read_namespaced_tool: None,
 };
 
 fn field_name(field: RequestField) -> &'static str {

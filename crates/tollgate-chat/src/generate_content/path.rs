@@ -1,6 +1,9 @@
 //! Parses the last part of the path: `MODEL:METHOD`. The model may contain slashes and colons.
 
+use std::borrow::Cow;
 use std::fmt;
+
+use percent_encoding::percent_decode_str;
 
 /// The model and method that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,8 +65,8 @@ impl std::error::Error for PathError {}
 /// Reads `models/MODEL:METHOD`, or what follows `models/`, still percent-encoded as in the request
 /// line. The last colon separates the two; it may be written `:` or `%3A`.
 pub fn parse_method_path(path: &str) -> Result<MethodCall, PathError> {
-    let text = percent_decode(path).ok_or(PathError::InvalidEncoding)?;
-    let text = text.trim_start_matches('/');
+    let decoded = percent_decode(path).ok_or(PathError::InvalidEncoding)?;
+    let text = decoded.trim_start_matches('/');
     let text = text.strip_prefix("models/").unwrap_or(text);
     let (model, method) = text.rsplit_once(':').ok_or(PathError::MissingMethod)?;
     let known = METHODS.iter().find(|(name, _)| *name == method);
@@ -77,25 +80,16 @@ pub fn parse_method_path(path: &str) -> Result<MethodCall, PathError> {
     })
 }
 
-fn percent_decode(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, tail)) = rest.split_first() {
-        rest = tail;
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (escape, tail) = rest.split_at_checked(2)?;
-        let digit = |b: u8| {
-            char::from(b)
-                .to_digit(16)
-                .and_then(|d| u8::try_from(d).ok())
-        };
-        bytes.push(digit(escape[0])? << 4 | digit(escape[1])?);
-        rest = tail;
+/// `None` if a `%` is not followed by two hexadecimal digits (the library would keep that `%`), or if the bytes are not UTF-8.
+fn percent_decode(text: &str) -> Option<Cow<'_, str>> {
+    let is_escape = |after: &str| {
+        let digits = after.as_bytes().first_chunk::<2>();
+        digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+    };
+    if !text.split('%').skip(1).all(is_escape) {
+        return None;
     }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(text).decode_utf8().ok()
 }
 
 #[cfg(test)]

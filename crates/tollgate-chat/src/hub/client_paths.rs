@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::extra_fields::ExtraFields;
 use super::field_names::RequestField;
 use super::part::{Part, PartKind};
-use super::request::{Request, Role};
+use super::request::Request;
+use super::turn::Role;
 
 impl Request {
     /// The name of `field` in the client's format.

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::request::{Request, Tool, ToolChoice, ToolKind};
+use super::request::Request;
+use super::tool::{Tool, ToolChoice, ToolKind};
 
 impl Request {
     /// A tool that `tool_choice` forces or lists as allowed although `tools` does not offer it. `None` if every tool that it names is offered.

@@ -7,6 +7,7 @@
 //!   content was one string or a list of one text part is kept in [`Turn::plain`]).
 //! - Tool-call arguments are JSON text that is not parsed unless a format needs an object.
 
+mod client_format;
 mod client_paths;
 mod event;
 mod extra_fields;
@@ -14,24 +15,32 @@ mod field_names;
 mod finish_reason;
 mod forced_tool;
 mod model_capabilities;
+mod namespace_tools;
 mod part;
 mod request;
 mod response;
 mod response_builder;
+mod tool;
 mod tool_names;
+mod turn;
 
+pub use client_format::ClientFormat;
 pub use event::Event;
 pub use extra_fields::ExtraFields;
-pub use field_names::{ClientFormat, RequestField};
+pub use field_names::RequestField;
 pub use finish_reason::FinishReason;
 pub use model_capabilities::{
     ModelCapabilities, ReasoningControl, SamplingSupport, SearchWithFunctions, is_default_sampling,
 };
+pub use namespace_tools::flatten_namespaces;
+pub(crate) use namespace_tools::{
+    NamespacedName, flat_name, namespaced_custom_tools, namespaced_names,
+};
 pub(crate) use part::is_essential_item;
 pub use part::{Citation, Opaque, Part, PartKind, Source, extract_text};
-pub use request::{
-    Effort, OutputFormat, Reasoning, Request, Role, Tool, ToolChoice, ToolKind, Turn,
-};
+pub use request::{Effort, OutputFormat, Reasoning, Request};
 pub use response::{Choice, Response, Usage};
 pub use response_builder::{ResponseBuilder, events_from_response};
+pub use tool::{Tool, ToolChoice, ToolKind};
 pub use tool_names::{ToolNames, sanitize_id};
+pub use turn::{Role, Turn};

@@ -1,10 +1,11 @@
-//! A chat request: its settings, turns, tools and reasoning settings.
+//! A chat request: its settings, output format and reasoning settings.
 
 use serde_json::Value;
 
+use super::client_format::ClientFormat;
 use super::extra_fields::ExtraFields;
-use super::field_names::ClientFormat;
-use super::part::Part;
+use super::tool::{Tool, ToolChoice, ToolKind};
+use super::turn::Turn;
 
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,7 +14,7 @@ pub struct Request {
     pub client_format: &'static ClientFormat,
     /// The model; empty if the format has it in the URL path.
     pub model: String,
-    /// The turns in order. System prompts at the front are turns with [`Role::System`]; writers of formats with one system field
+    /// The turns in order. System prompts at the front are turns with [`super::Role::System`]; writers of formats with one system field
     /// join them.
     pub turns: Vec<Turn>,
     /// Maximum number of generated tokens, reasoning included.
@@ -65,33 +66,6 @@ pub struct Request {
     pub extra: ExtraFields,
 }
 
-/// The author of a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// The application: system, developer, instructions.
-    System,
-    /// The user. Tool results are in user turns too.
-    User,
-    /// The model.
-    Assistant,
-}
-
-/// One turn. Tool results of chat-completions (role `tool`) and responses (items) become parts of user turns. Consecutive turns of
-/// one role may stay separate; writers merge them if their format requires it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Turn {
-    /// The author of the turn.
-    pub role: Role,
-    /// The content of the turn.
-    pub parts: Vec<Part>,
-    /// Whether the content was one string rather than a list.
-    pub plain: bool,
-    /// The `name` of a chat-completions message.
-    pub name: Option<String>,
-    /// Members that only the turn's format has, including the spellings `developer` and `instructions`, item types and ids.
-    pub extra: ExtraFields,
-}
-
 /// The required format of the response's text.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OutputFormat {
@@ -109,74 +83,6 @@ pub enum OutputFormat {
         schema: Value,
         /// Whether the output must follow the schema strictly. `None` if not set.
         strict: Option<bool>,
-    },
-}
-
-/// A tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tool {
-    /// Its kind and definition.
-    pub kind: ToolKind,
-    /// The ttl of a prompt-cache marker after this tool, as [`Part::cache_ttl`].
-    pub cache_ttl: Option<String>,
-    /// Members that only its format has.
-    pub extra: ExtraFields,
-}
-
-/// Kind and definition of a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ToolKind {
-    /// A function that the client runs.
-    Function {
-        /// The function's name.
-        name: String,
-        /// The description for the model.
-        description: Option<String>,
-        /// JSON Schema of its arguments. `None` for a function without arguments.
-        parameters: Option<Value>,
-        /// Whether arguments must follow the schema strictly. `None` if not set.
-        strict: Option<bool>,
-    },
-    /// A tool with free text as its input that the client runs (custom).
-    Custom {
-        /// The tool's name.
-        name: String,
-        /// The description for the model.
-        description: Option<String>,
-        /// The grammar of the text, in the flat spelling of the responses format.
-        format: Option<Value>,
-    },
-    /// Web search run by the vendor.
-    WebSearch {
-        /// `{city, country, region, timezone}`.
-        location: Option<Value>,
-    },
-    /// A tool run by the vendor that only one format has, as its complete JSON.
-    FormatSpecific {
-        /// Name of the format.
-        format: &'static str,
-        /// Its definition.
-        value: Value,
-    },
-}
-
-/// Which tools the model may or must use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ToolChoice {
-    /// The model decides.
-    Auto,
-    /// No tool.
-    None,
-    /// At least one, of any tools.
-    Required,
-    /// The tool with this name.
-    Tool(String),
-    /// Only some of the tools.
-    AllowedTools {
-        /// Their names.
-        names: Vec<String>,
-        /// Whether at least one of them must be called.
-        required: bool,
     },
 }
 
@@ -225,48 +131,6 @@ impl Request {
                 }
                 _ => false,
             })
-    }
-}
-
-impl ToolChoice {
-    /// Whether it requires a call.
-    pub fn forces_call(&self) -> bool {
-        matches!(
-            self,
-            Self::Required | Self::Tool(_) | Self::AllowedTools { required: true, .. }
-        )
-    }
-
-    /// Replaces a list of the names of all functions by [`ToolChoice::Required`], which every format and server supports.
-    pub fn without_complete_list(self, tools: &[Tool]) -> Self {
-        let is_listed = |name: &String| match &self {
-            Self::AllowedTools { names, required } => *required && names.contains(name),
-            _ => false,
-        };
-        let mut functions = tools.iter().filter_map(|tool| match &tool.kind {
-            ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name),
-            _ => None,
-        });
-        let Some(first) = functions.next() else {
-            return self;
-        };
-        if is_listed(first) && functions.all(is_listed) {
-            return Self::Required;
-        }
-        self
-    }
-}
-
-impl Turn {
-    /// A turn with `parts` as a list.
-    pub fn new(role: Role, parts: Vec<Part>) -> Self {
-        Self {
-            role,
-            parts,
-            plain: false,
-            name: None,
-            extra: ExtraFields::NONE,
-        }
     }
 }
 

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest as _, Sha256};
+use tollgate_core::id::hex;
 
 use super::part::PartKind;
-use super::request::{Request, ToolChoice, ToolKind};
+use super::request::Request;
+use super::tool::{ToolChoice, ToolKind};
 
 /// The names under which a request's tools are sent to one upstream: the same in definitions, tool choice and history.
 #[derive(Debug, Default)]
@@ -109,10 +111,7 @@ fn replace_illegal_chars(text: &str, legal: &impl Fn(bool, char) -> bool) -> Str
 /// `text`, shortened so that it fits in `max` characters with a hash of `original` appended.
 fn append_hash(text: &str, original: &str, max: usize) -> String {
     let digest = Sha256::digest(original);
-    let hash: String = digest[..4]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let hash = hex(&digest[..4]);
     let headroom = max.saturating_sub(hash.len() + 1);
     let head: String = text.chars().take(headroom).collect();
     format!("{head}_{hash}")

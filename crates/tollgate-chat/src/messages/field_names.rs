@@ -10,6 +10,7 @@ pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     field_name,
     is_separate_system: |turn| !is_among_messages(turn),
     shows_budgeted_thoughts: true,
+    read_namespaced_tool: None,
 };
 
 fn field_name(field: RequestField) -> &'static str {

@@ -1,6 +1,7 @@
 //! Ids of messages and tool calls.
 
 use sha2::{Digest as _, Sha256};
+use tollgate_core::id::hex;
 
 use super::constants::is_name_character;
 use crate::hub::sanitize_id;
@@ -35,9 +36,5 @@ pub(super) fn client_call_id(id: &str, index: usize) -> String {
 /// An id for a tool call without one: always the same for the same call of the same response.
 pub(super) fn generate_call_id(message: &str, index: u64) -> String {
     let digest = Sha256::digest(format!("{message}/{index}"));
-    let hex: String = digest[..12]
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("toolu_{hex}")
+    format!("toolu_{}", hex(&digest[..12]))
 }

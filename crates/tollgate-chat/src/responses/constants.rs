@@ -37,7 +37,3 @@ pub(super) fn text_part_type(role: Role) -> &'static str {
 
 /// The domains that a search is limited to: in messages a member of the tool, in this format a member of its `filters`.
 pub(super) const ALLOWED_DOMAINS: &str = "allowed_domains";
-
-/// OpenAI's service tiers.
-pub(crate) const SERVICE_TIERS: [&str; 6] =
-    ["auto", "default", "flex", "scale", "priority", "fast"];

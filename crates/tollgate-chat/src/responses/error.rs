@@ -1,11 +1,9 @@
-//! Errors: OpenAI's error body, which chat-completions shares, and the errors inside response
-//! objects and events.
+//! Errors inside response objects and events.
 
 use serde_json::{Value, json};
 
-use crate::chat_completions::error::parse_error;
-pub(super) use crate::chat_completions::error::{read_error, write as write_error};
 use crate::error::{ErrorBody, MalformedResponse};
+use crate::openai_error::parse_error;
 
 /// The error that an upstream reports inside a response or event. `value` is the error object, or contains it as `error` or `response.error`.
 pub(super) fn upstream_failure(mut value: Value) -> MalformedResponse {

@@ -2,6 +2,7 @@
 
 use super::constants::NAME;
 use super::extra_fields::{NOTE_INSTRUCTIONS, has_note};
+use super::request_read::tools::read_tool;
 use crate::hub::{ClientFormat, RequestField};
 
 /// The properties of a client of this format that other modules use.
@@ -10,6 +11,7 @@ pub(crate) const CLIENT_FORMAT: ClientFormat = ClientFormat {
     field_name,
     is_separate_system: |turn| has_note(&turn.extra, NOTE_INSTRUCTIONS),
     shows_budgeted_thoughts: false,
+    read_namespaced_tool: Some(read_tool),
 };
 
 fn field_name(field: RequestField) -> &'static str {

@@ -14,7 +14,6 @@ mod finish;
 mod forward;
 mod hub_events;
 mod json;
-mod namespace_tool;
 mod output;
 mod request_read;
 mod request_summary;
@@ -28,16 +27,13 @@ mod usage;
 
 use bytes::Bytes;
 
-pub(crate) use constants::SERVICE_TIERS;
-pub use namespace_tool::flatten_namespaces;
-pub(crate) use namespace_tool::namespaced_custom_tools;
-
 use crate::error::{ErrorBody, InvalidRequest, MalformedResponse, UpstreamError};
 use crate::format::{
     FieldProbes, Format, ForwardedRequest, ForwardedResponse, RenderOptions, RequestSummary,
     StreamForwarder, StreamReader, StreamWriter, Target, WrittenRequest,
 };
 use crate::hub;
+use crate::openai_error;
 use crate::output_cap;
 
 /// OpenAI's Responses format.
@@ -139,10 +135,10 @@ impl Format for Responses {
     }
 
     fn write_error(&self, error: &ErrorBody) -> Vec<u8> {
-        error::write_error(error)
+        openai_error::write_error(error)
     }
 
     fn read_error(&self, status: u16, body: &[u8]) -> UpstreamError {
-        error::read_error(status, body)
+        openai_error::read_error(status, body)
     }
 }

@@ -17,6 +17,7 @@ use futures_util::stream as futures_stream;
 use sha2::{Digest as _, Sha256};
 use tollgate_chat::hub::{
     Effort, ModelCapabilities, Reasoning, Request, RequestField, ResponseBuilder, Role,
+    flatten_namespaces,
 };
 use tollgate_chat::{FORMATS, Format, InvalidRequest, RenderOptions, UpstreamError};
 
@@ -25,7 +26,6 @@ use response::Response;
 use stream::EventStream;
 use text::text_of;
 use text_limit::MAX_OUTPUT;
-use tollgate_chat::responses::flatten_namespaces;
 use tollgate_upstream::channel::Channel;
 use tollgate_upstream::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use tollgate_upstream::egress::EgressError;

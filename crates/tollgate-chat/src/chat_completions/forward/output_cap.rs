@@ -34,7 +34,7 @@ pub(in crate::chat_completions) fn add_output_cap(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat_completions::request_summary::summarize;
+    use crate::chat_completions::request_summary::summarize_request;
 
     #[test]
     fn the_summary_equals_that_of_the_request_with_the_cap() {
@@ -48,9 +48,9 @@ mod tests {
             let messages = r#"[{"role":"user","content":"max_completion_tokens"}]"#;
             let body = format!(r#"{{"model":"m","messages":{messages}{members}}}"#);
             let body = Bytes::from(body);
-            let mut summary = summarize(&body).unwrap();
+            let mut summary = summarize_request(&body).unwrap();
             let capped = add_output_cap(&body, &mut summary, 7).unwrap();
-            assert_eq!(summary, summarize(&capped).unwrap(), "{body:?}");
+            assert_eq!(summary, summarize_request(&capped).unwrap(), "{body:?}");
             assert_eq!(summary.max_tokens, Some(7));
         }
     }

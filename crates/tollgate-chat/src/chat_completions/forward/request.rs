@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::de::MapAccess;
 use serde_json::Value;
 
-use crate::chat_completions::fields::is_documented;
+use crate::chat_completions::constants::is_documented;
 use crate::chat_completions::model_limits::{limit_max_tokens, supported_effort};
 use crate::chat_completions::request_summary::{OTHER_FIELDS, field_bit};
 use crate::chat_completions::{request_read, request_write};
@@ -345,7 +345,7 @@ fn push_quoted(out: &mut String, name: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chat_completions::request_summary::{FIELDS, summarize};
+    use crate::chat_completions::request_summary::{FIELDS, summarize_request};
     use crate::hub::{ModelCapabilities, ReasoningControl};
 
     #[test]
@@ -402,7 +402,7 @@ mod tests {
                     given.push(r#""messages":[{"role":"user","content":"hi"}]"#);
                 }
                 let body = Bytes::from(format!("{{{}}}", given.join(",")));
-                let Ok(summary) = summarize(&body) else {
+                let Ok(summary) = summarize_request(&body) else {
                     continue;
                 };
                 for capabilities in [&open, &strict, &renamed, &one] {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::parts;
-use crate::chat_completions::fields::{NAME, ROLE_RULE};
+use crate::chat_completions::constants::{NAME, ROLE_RULE};
 use crate::chat_completions::json_fields::{
     expect_array, expect_object, remaining_fields, require_object, require_string, take_field,
     take_string,

@@ -8,20 +8,20 @@ mod tools;
 
 use serde_json::{Map, Value};
 
+use super::constants::{EFFORT_BESIDE_VENDOR_REASONING, NAME, USER_SPELLING, VENDOR_REASONING};
 use super::field_names::CLIENT_FORMAT;
-use super::fields::{EFFORT_BESIDE_VENDOR_REASONING, NAME, USER_SPELLING, VENDOR_REASONING};
 use super::json_fields::{
     expect_array, expect_object, expect_string, require_object, require_string, take_field,
     take_string,
 };
-use super::request_summary::summarize;
+use super::request_summary::summarize_request;
 use crate::error::InvalidRequest;
 use crate::hub::{Effort, ExtraFields, OutputFormat, Reasoning, Request};
 
 /// Reads a request; see [`crate::Format::read_request`].
 pub(super) fn read_request(body: &[u8]) -> Result<Request, InvalidRequest> {
     // This checks the types and ranges of the scalar fields.
-    summarize(body)?;
+    summarize_request(body)?;
     let value = serde_json::from_slice(body)
         .map_err(|error| InvalidRequest::body(format!("the body must be valid JSON: {error}")))?;
     let mut request = Request {
@@ -79,7 +79,7 @@ struct Deferred {
     effort: Option<Effort>,
 }
 
-/// Reads a field whose type [`summarize`] has checked. Returns the value if the field is not one of those.
+/// Reads a field whose type [`summarize_request`] has checked. Returns the value if the field is not one of those.
 fn read_checked_field(
     request: &mut Request,
     deferred: &mut Deferred,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::chat_completions::fields::NAME;
+use crate::chat_completions::constants::NAME;
 use crate::chat_completions::json_fields::{
     expect_object, expect_string, remaining_fields, require_object, require_string, take_field,
     take_string,

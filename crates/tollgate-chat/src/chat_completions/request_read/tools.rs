@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::parts::take_cache_ttl;
-use crate::chat_completions::fields::NAME;
+use crate::chat_completions::constants::NAME;
 use crate::chat_completions::json_fields::{
     expect_array, expect_object, expect_string, remaining_fields, require_object, require_string,
     take_field, take_string,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::dropped::DroppedFields;
 use super::parts;
-use crate::chat_completions::fields::{MAX_CALL_ID_LENGTH, NAME};
+use crate::chat_completions::constants::{MAX_CALL_ID_LENGTH, NAME};
 use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;
 use crate::hub::{
@@ -404,6 +404,9 @@ impl<'a> Writer<'a> {
         self.dropped.extend(turn.extra.names_unknown_to(NAME));
         for (index, part) in turn.parts.iter().enumerate() {
             self.drop_foreign_members(part);
+            if let PartKind::Text { citations, .. } = &part.kind {
+                self.drop_citations(citations);
+            }
             if let PartKind::ToolResult {
                 content: result,
                 is_error,

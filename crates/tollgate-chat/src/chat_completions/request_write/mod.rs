@@ -10,7 +10,7 @@ mod tools;
 use serde_json::{Map, Value, json};
 
 use self::dropped::DroppedFields;
-use super::fields::{
+use super::constants::{
     DOCUMENTED_EXTRA, EFFORT_BESIDE_VENDOR_REASONING, MAX_STOP_SEQUENCES, NAME,
     SHARED_WITH_RESPONSES, USER_SPELLING, VENDOR_REASONING,
 };
@@ -20,10 +20,9 @@ use crate::error::InvalidRequest;
 use crate::format::{Target, WrittenRequest};
 use crate::hub::{
     Effort, ModelCapabilities, OutputFormat, Reasoning, Request, RequestField, SamplingSupport,
-    ToolChoice, ToolNames, sanitize_id,
+    ToolChoice, ToolNames, flatten_namespaces, sanitize_id,
 };
-
-use crate::responses::{SERVICE_TIERS, flatten_namespaces};
+use crate::openai_service_tiers::SERVICE_TIERS;
 use crate::strict_schema::may_be_strict;
 
 /// Writes a request; see [`crate::Format::write_request`].

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
-use crate::chat_completions::fields::NAME;
+use crate::chat_completions::constants::NAME;
 use crate::chat_completions::images::image_url;
 use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::dropped::DroppedFields;
 use super::parts::insert_cache_marker;
-use crate::chat_completions::fields::NAME;
+use crate::chat_completions::constants::NAME;
 use crate::chat_completions::json_fields::insert_some;
 use crate::error::InvalidRequest;
 use crate::hub::{Request, RequestField, Tool, ToolChoice, ToolKind, ToolNames};

@@ -12,8 +12,7 @@ use super::constants::NAME;
 use super::fields::insert_at_path;
 use crate::error::InvalidRequest;
 use crate::format::{Target, WrittenRequest};
-use crate::hub::{Request, SearchWithFunctions};
-use crate::responses::flatten_namespaces;
+use crate::hub::{Request, SearchWithFunctions, flatten_namespaces};
 
 use writer::RequestWriter;
 

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use crate::hub::{Citation, Event};
+use crate::hub::{Citation, Event, flat_name};
 use crate::responses::annotations::read_annotation;
-use crate::responses::namespace_tool::flat_name;
 
 /// The two lists of parts that an item can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

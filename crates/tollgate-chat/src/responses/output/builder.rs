@@ -6,12 +6,14 @@ use serde_json::{Map, Value};
 
 use super::item::{ItemBody, OutputItem, TextPart, TextPartKind};
 use crate::format::RenderOptions;
-use crate::hub::{Citation, Event, FinishReason, Opaque, Part, PartKind, Source, Usage};
+use crate::hub::{
+    Citation, Event, FinishReason, NamespacedName, Opaque, Part, PartKind, Source, Usage,
+    namespaced_names,
+};
 use crate::responses::annotations::write_annotation;
 use crate::responses::constants::{GENERATED_ID_MARK, NAME};
 use crate::responses::encrypted_content::EncryptedContent;
 use crate::responses::extra_fields::write_extra_fields;
-use crate::responses::namespace_tool::{NamespacedName, namespaced_names};
 
 /// The output items so far.
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@
 
 mod content_parts;
 mod input_items;
-mod tools;
+pub(super) mod tools;
 
 use serde_json::{Map, Value};
 
@@ -16,7 +16,6 @@ use super::request_summary::summarize_request;
 use crate::error::InvalidRequest;
 use crate::hub::{Effort, ExtraFields, OutputFormat, Part, Reasoning, Request, Role, Turn};
 use input_items::read_items;
-pub(super) use tools::read_tool;
 use tools::{read_choice, read_tools};
 
 /// See [`crate::Format::read_request`].

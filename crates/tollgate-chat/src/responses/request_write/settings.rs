@@ -9,7 +9,8 @@ use crate::hub::{
     Effort, OutputFormat, Reasoning, ReasoningControl, RequestField, SamplingSupport, ToolChoice,
     sanitize_id,
 };
-use crate::responses::constants::{INCLUDE_LOGPROBS, INCLUDE_REASONING, SERVICE_TIERS};
+use crate::openai_service_tiers::SERVICE_TIERS;
+use crate::responses::constants::{INCLUDE_LOGPROBS, INCLUDE_REASONING};
 use crate::responses::extra_fields::write_extra_fields;
 use crate::strict_schema::{keeps_strict, may_be_strict};
 

@@ -1,35 +1,37 @@
-//! `namespace` tools: functions of the client under a common name. Only this format has them. In other formats each function gets the name
-//! `namespace__function`; in calls that a client of this format receives, both names are restored.
+//! `namespace` tools: functions of the client under a common name. Only a format with a [`super::ClientFormat::read_namespaced_tool`] has them.
+//! In other formats each function gets the name `namespace__function`; in calls that a client of such a format receives, both names are restored.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::constants::NAME;
-use super::request_read::read_tool;
+use super::extra_fields::ExtraFields;
+use super::part::{Part, PartKind};
+use super::request::Request;
+use super::tool::{Tool, ToolChoice, ToolKind};
 use crate::error::InvalidRequest;
-use crate::hub::{ExtraFields, Part, PartKind, Request, Tool, ToolChoice, ToolKind};
 
+/// The `type` of the tool, and the member of a call that names its namespace.
 const TYPE: &str = "namespace";
 
 /// A function in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct NamespacedName {
+pub(crate) struct NamespacedName {
     /// The function's name in formats without namespaces.
-    pub(super) flat: String,
-    pub(super) namespace: String,
-    pub(super) name: String,
+    pub(crate) flat: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
 }
 
 /// The name of a function in formats without namespaces.
-pub(super) fn flat_name(namespace: &str, name: &str) -> String {
+pub(crate) fn flat_name(namespace: &str, name: &str) -> String {
     format!("{namespace}__{name}")
 }
 
 /// The functions of all namespaces of a request.
-pub(super) fn namespaced_names(request: &Request) -> Vec<NamespacedName> {
+pub(crate) fn namespaced_names(request: &Request) -> Vec<NamespacedName> {
     let mut names = Vec::new();
-    for (namespace, functions) in request.tools.iter().filter_map(as_namespace) {
+    for (namespace, functions) in namespaces(request) {
         let functions = functions.iter().filter_map(|f| f["name"].as_str());
         names.extend(functions.map(|name| NamespacedName {
             flat: flat_name(namespace, name),
@@ -43,7 +45,7 @@ pub(super) fn namespaced_names(request: &Request) -> Vec<NamespacedName> {
 /// The flat names of the free-text tools in namespaces.
 pub(crate) fn namespaced_custom_tools(request: &Request) -> Vec<String> {
     let mut names = Vec::new();
-    for (namespace, tools) in request.tools.iter().filter_map(as_namespace) {
+    for (namespace, tools) in namespaces(request) {
         let custom = tools.iter().filter(|tool| tool["type"] == "custom");
         let custom = custom.filter_map(|tool| tool["name"].as_str());
         names.extend(custom.map(|name| flat_name(namespace, name)));
@@ -51,12 +53,19 @@ pub(crate) fn namespaced_custom_tools(request: &Request) -> Vec<String> {
     names
 }
 
-/// The name and the functions of a namespace.
+/// The name and the functions of every namespace of a request.
+fn namespaces(request: &Request) -> impl Iterator<Item = (&str, &[Value])> {
+    let has_namespaces = request.client_format.read_namespaced_tool.is_some();
+    let tools = request.tools.iter().filter(move |_| has_namespaces);
+    tools.filter_map(as_namespace)
+}
+
+/// The name and the functions of a namespace. `tool` is of a format that has namespaces.
 fn as_namespace(tool: &Tool) -> Option<(&str, &[Value])> {
-    let ToolKind::FormatSpecific { format, value } = &tool.kind else {
+    let ToolKind::FormatSpecific { value, .. } = &tool.kind else {
         return None;
     };
-    if *format != NAME || value["type"] != TYPE {
+    if value["type"] != TYPE {
         return None;
     }
     Some((value["name"].as_str()?, value["tools"].as_array()?))
@@ -67,6 +76,9 @@ fn as_namespace(tool: &Tool) -> Option<(&str, &[Value])> {
 /// # Errors
 /// A tool in a namespace is malformed.
 pub fn flatten_namespaces(request: &Request) -> Result<Cow<'_, Request>, InvalidRequest> {
+    let Some(read_tool) = request.client_format.read_namespaced_tool else {
+        return Ok(Cow::Borrowed(request));
+    };
     let names = namespaced_names(request);
     let is_in_namespace = |part: &Part| part.extra.get(TYPE).is_some();
     let mut parts = request.turns.iter().flat_map(|turn| &turn.parts);
@@ -88,7 +100,7 @@ pub fn flatten_namespaces(request: &Request) -> Result<Cow<'_, Request>, Invalid
         }
     }
     for part in flat.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
-        flatten_call(part);
+        flatten_call(part, request.client_format.name);
     }
     let is_tool = |name: &str| {
         let mut tools = request.tools.iter();
@@ -127,16 +139,16 @@ fn rename(mut tool: Tool, namespace: &str, path: &str) -> Result<Tool, InvalidRe
     }
 }
 
-/// Renames a call in the history that names its namespace to the flat name.
-fn flatten_call(part: &mut Part) {
+/// Renames a call in the history that names its namespace to the flat name. `format` is the name of the client's format.
+fn flatten_call(part: &mut Part, format: &'static str) {
     let namespace = part.extra.get(TYPE).and_then(Value::as_str);
     let PartKind::ToolCall { name, .. } = &mut part.kind else {
         return;
     };
     let Some(namespace) = namespace else { return };
     *name = flat_name(namespace, name);
-    let members = part.extra.for_format(NAME).into_iter().flatten();
+    let members = part.extra.for_format(format).into_iter().flatten();
     let members = members.filter(|(name, _)| *name != TYPE);
     let members: Map<String, Value> = members.map(|(n, v)| (n.clone(), v.clone())).collect();
-    part.extra = ExtraFields::new(NAME, members);
+    part.extra = ExtraFields::new(format, members);
 }
