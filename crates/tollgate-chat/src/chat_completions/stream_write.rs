@@ -8,7 +8,6 @@ use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 
-use super::error;
 use super::finish::finish_to_reason;
 use super::ids::{generate_call_id, response_id};
 use super::images::write_generated_image;
@@ -17,6 +16,7 @@ use super::usage;
 use crate::error::ErrorBody;
 use crate::format::{RenderOptions, StreamWriter};
 use crate::hub::{Citation, Event, FinishReason, PartKind, Usage};
+use crate::openai_error::write_error;
 
 /// Events of choices with this index or a higher one are ignored.
 const MAX_CHOICES: u32 = 128;
@@ -159,7 +159,7 @@ impl StreamWriter for Writer {
 /// Writes an error event; nothing may follow it.
 pub(super) fn write_error_event(error: &ErrorBody, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
-    out.extend_from_slice(&error::write(error));
+    out.extend_from_slice(&write_error(error));
     out.extend_from_slice(b"\n\n");
 }
 
@@ -249,6 +249,10 @@ impl Writer {
     fn write_text(&mut self, at: usize, text: &str, out: &mut Vec<u8>) {
         if !text.is_empty() {
             let choice = &mut self.choices[at];
+            if choice.part_start == choice.length {
+                // Citations so far belong to the part that has ended.
+                choice.end_part();
+            }
             choice.length += text.chars().count() as u64;
             let index = choice.index;
             self.write_text_delta(index, "content", text, out);

@@ -13,7 +13,7 @@ use super::constants::{
 };
 use super::content_checks::{check_messages, check_system, check_tools};
 use super::thread;
-use crate::attachments::is_in_media_object;
+use crate::attachments::count_media_data;
 use crate::error::InvalidRequest;
 use crate::format::{RequestSummary, Thread};
 use crate::open_ended::count_escaped_letters;
@@ -72,6 +72,11 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
     let thinking_budget = check_thinking(body.thinking, max_tokens)?;
     let effort = check_output_config(body.output_config)?;
     let thread = thread::read_thread(body.thread)?;
+    let attachments = count_attachments(text);
+    let payload_bytes = match attachments {
+        0 => 0,
+        _ => count_media_data(text.as_bytes()),
+    };
     Ok(RequestSummary {
         stream: parse_flag("stream", body.stream)?.unwrap_or(false),
         model: Some(model),
@@ -80,8 +85,8 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
         thinking_budget,
         n: 1,
         user: read_user_id(body.metadata)?,
-        attachments: count_attachments(text),
-        payload_bytes: count_payload_bytes(text),
+        attachments,
+        payload_bytes,
         has_reasoning_settings: effort || body.thinking.is_some(),
         members: 0,
         has_stored_context: matches!(thread, Some(Thread::Continue(_))),
@@ -329,27 +334,6 @@ fn count_attachments(text: &str) -> u32 {
     // An escaped letter (`\u006d`) could be part of such a string.
     let hidden = count_escaped_letters(bytes);
     u32::try_from(plain + hidden).unwrap_or(u32::MAX)
-}
-
-/// The number of bytes of base64 in the `data` members of images and documents.
-fn count_payload_bytes(text: &str) -> u64 {
-    let bytes = text.as_bytes();
-    let mut sum = 0;
-    for at in memmem::find_iter(bytes, b"\"data\"") {
-        if !is_in_media_object(&bytes[..at]) {
-            continue;
-        }
-        let Some(value) = string_after_name(&text[at + 6..]) else {
-            continue;
-        };
-        let end = memchr::memchr(b'"', value.as_bytes()).unwrap_or(value.len());
-        // Plain-text documents have their text in a member of the same name.
-        let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
-        if value.as_bytes()[..end].iter().take(64).all(is_base64) {
-            sum += end as u64;
-        }
-    }
-    sum
 }
 
 /// After a member's name: the text after the opening quote of its value. `None` if the value is not a string.

@@ -1,90 +1,45 @@
-//! Counts attachments in the raw text of a request, in one pass and without parsing it.
+//! Counts attachments in the raw text of a request, without parsing it.
 
-use memchr::{memchr, memmem};
+use memchr::memmem;
 use serde_json::Value;
 
-use crate::attachments::is_in_media_object;
 use crate::open_ended::has_escaped_letters;
 
-/// The result of the count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct AttachmentCount {
-    /// The number of `inlineData` and `fileData` members.
-    pub(crate) count: u32,
-    /// Bytes of base64 in `inlineData`.
-    pub(crate) payload_bytes: u64,
-}
-
-/// `data` counts as payload only in the object of `inlineData`, within this many bytes after that name; else it is another member with the same
-/// name.
-const MAX_DATA_DISTANCE: usize = 1024;
-
-/// Counts attachments. Never too few: a text that mentions `"inlineData"` counts too.
-pub(crate) fn count_attachments(body: &[u8]) -> AttachmentCount {
+/// The number of `inlineData` and `fileData` members. Never too low: a text that mentions `"inlineData"` counts too.
+pub(crate) fn count_attachments(body: &[u8]) -> u32 {
+    const NAMES: [&[u8]; 4] = [
+        b"\"inlineData\"",
+        b"\"inline_data\"",
+        b"\"fileData\"",
+        b"\"file_data\"",
+    ];
     // An escaped letter could be part of a member's name. No real client escapes letters.
     if has_escaped_letters(body) {
-        return count_by_parsing(body);
+        return serde_json::from_slice(body).map_or(0, |value| count_members(&value));
     }
-    let mut found = AttachmentCount::default();
-    let mut inline_at = None;
-    let mut at = 0;
-    // The common ending of `"inlineData"`, `"inline_data"`, `"fileData"`, `"file_data"` and
-    // `"data"`.
     let needle = memmem::Finder::new(b"ata\"");
-    while let Some(next) = needle.find(&body[at..]) {
-        let (head, end) = (&body[..at + next], at + next + 4);
-        at = end;
-        if head.ends_with(b"\"inlineD") || head.ends_with(b"\"inline_d") {
-            found.count += 1;
-            inline_at = Some(end);
-        } else if head.ends_with(b"\"fileD") || head.ends_with(b"\"file_d") {
-            found.count += 1;
-        } else if head.ends_with(b"\"d")
-            && inline_at.is_some_and(|from| end - from <= MAX_DATA_DISTANCE)
-            && is_in_media_object(head)
-        {
-            if let Some(length) = string_value_length(&body[end..]) {
-                found.payload_bytes += length as u64;
-                at += length;
-            }
-            inline_at = None;
-        }
-    }
-    found
+    let is_name = |at: usize| {
+        // The common ending of all names.
+        let head = &body[..at + 4];
+        NAMES.iter().any(|name| head.ends_with(name))
+    };
+    let count = needle.find_iter(body).filter(|at| is_name(*at)).count();
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// The length of the string after a member's name. `None` if the value is not a string.
-fn string_value_length(rest: &[u8]) -> Option<usize> {
-    let value = rest.trim_ascii_start().strip_prefix(b":")?;
-    let text = value.trim_ascii_start().strip_prefix(b"\"")?;
-    memchr(b'"', text)
-}
-
-fn count_by_parsing(body: &[u8]) -> AttachmentCount {
-    let mut found = AttachmentCount::default();
-    if let Ok(value) = serde_json::from_slice(body) {
-        walk(&value, &mut found);
-    }
-    found
-}
-
-fn walk(value: &Value, found: &mut AttachmentCount) {
+fn count_members(value: &Value) -> u32 {
     match value {
-        Value::Array(list) => list.iter().for_each(|item| walk(item, found)),
-        Value::Object(members) => {
-            for (name, value) in members {
-                match name.as_str() {
-                    "inlineData" | "inline_data" => {
-                        found.count += 1;
-                        let data = value.get("data").and_then(Value::as_str);
-                        found.payload_bytes += data.map_or(0, |data| data.len() as u64);
-                    }
-                    "fileData" | "file_data" => found.count += 1,
-                    _ => {}
-                }
-                walk(value, found);
-            }
-        }
-        _ => {}
+        Value::Array(list) => list.iter().map(count_members).sum(),
+        Value::Object(members) => members
+            .iter()
+            .map(|(name, value)| {
+                let is_attachment = matches!(
+                    name.as_str(),
+                    "inlineData" | "inline_data" | "fileData" | "file_data"
+                );
+                u32::from(is_attachment) + count_members(value)
+            })
+            .sum(),
+        _ => 0,
     }
 }

@@ -13,6 +13,7 @@ use settings::{check_generation_config, check_safety_settings, parse_generation_
 
 use super::constants::NAME;
 use super::file_uri::{is_google_upload, is_youtube};
+use crate::attachments::count_media_data;
 use crate::error::InvalidRequest;
 use crate::format::RequestSummary;
 
@@ -72,9 +73,10 @@ pub(super) fn summarize_request(body: &[u8]) -> Result<RequestSummary, InvalidRe
     if let Some(raw) = top.generation_config {
         check_generation_config(&parse_generation_config(raw)?, &mut summary)?;
     }
-    let found = count_attachments(body);
-    summary.attachments = found.count;
-    summary.payload_bytes = found.payload_bytes;
+    summary.attachments = count_attachments(body);
+    if summary.attachments > 0 {
+        summary.payload_bytes = count_media_data(body);
+    }
     Ok(summary)
 }
 

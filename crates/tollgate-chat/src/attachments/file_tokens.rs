@@ -1,0 +1,235 @@
+//! Estimates the tokens of a file from its type and size.
+//!
+//! The numbers are the highest of what the providers document: images by tiles or patches (OpenAI, Google) or by area
+//! (Anthropic), PDF pages as text and image together, audio and video by the second.
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use super::has_data_scheme;
+use crate::media;
+
+/// The maximum number of tokens of one image, for all models except those that scale images up (gpt-4o-mini).
+pub(super) const MAX_IMAGE_TOKENS: u64 = 5_000;
+/// Pixels per token of the model that charges most per pixel, and the fixed tokens of an image in addition to its pixels.
+const PIXELS_PER_TOKEN: u64 = 400;
+const BASE_IMAGE_TOKENS: u64 = 300;
+/// Tokens of a PDF page: up to 3,000 tokens of text, and an image of the page.
+const TOKENS_PER_PAGE: u64 = 4_600;
+/// Assumed bytes per page if the pages cannot be counted because the PDF's objects are compressed.
+const BYTES_PER_PAGE: u64 = 5_000;
+/// Word and Excel files are compressed text: ten bytes of it for each byte of the file, four bytes per token.
+const DOCUMENT_TOKENS_PER_100_BYTES: u64 = 250;
+/// Providers reject longer PDFs.
+const MAX_PAGES: u64 = 1_000;
+const TOKENS_PER_AUDIO_SECOND: u64 = 32;
+/// Speech below 8 kbit/s is not intelligible.
+const MIN_AUDIO_BYTES_PER_SECOND: u64 = 1_000;
+const TOKENS_PER_VIDEO_SECOND: u64 = 300;
+const MIN_VIDEO_BYTES_PER_SECOND: u64 = 8_000;
+/// Tokens for a file that only the provider can read: one given by its id, or a link to anything but an image.
+pub(super) const REMOTE_FILE_TOKENS: u64 = 50_000;
+/// Base64 text with fewer bytes than this is not counted as an attachment.
+const MIN_PAYLOAD: usize = 64;
+
+/// Standard and URL-safe alphabets are both decoded after replacing digits; padding may be missing.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// The tokens of a data URI, or of base64 of the declared type. `None` if the text is too short for either.
+pub(super) fn inline_tokens(text: &[u8], declared: &str) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (media_type, data) = match media::parse_data_uri(text) {
+        Some(uri) => (uri.media_type, uri.data),
+        None if text.len() < MIN_PAYLOAD => return None,
+        None => (declared, text),
+    };
+    // Text that is not base64 is part of the prompt.
+    let Some(bytes) = decode(data) else {
+        return Some(data.len() as u64);
+    };
+    let size = bytes.len() as u64;
+    let tokens = match media::sniff_media_type(&bytes).unwrap_or(media_type) {
+        "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
+        kind if kind.starts_with("image/") => image_tokens(&bytes),
+        kind if kind.starts_with("video/") => {
+            video_seconds(&bytes).unwrap_or(size / MIN_VIDEO_BYTES_PER_SECOND + 1)
+                * TOKENS_PER_VIDEO_SECOND
+        }
+        _ if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") => audio_tokens(&bytes),
+        kind if kind.starts_with("audio/") => audio_tokens(&bytes),
+        _ if bytes.starts_with(b"PK\x03\x04") => size * DOCUMENT_TOKENS_PER_100_BYTES / 100,
+        _ if std::str::from_utf8(&bytes).is_ok() => size,
+        // An unknown type: audio whose type is declared by another field.
+        _ => size / 4,
+    };
+    // Whatever the first bytes are: a provider reads a file that is declared as text as text.
+    Some(match declares_text(media_type) {
+        true => tokens.max(size),
+        false => tokens,
+    })
+}
+
+/// Whether a media type, as it is written in JSON, is `text/…`. The slash may be escaped.
+pub(super) fn declares_text(media_type: &str) -> bool {
+    let kind = media_type.as_bytes().get(..4);
+    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"text"))
+}
+
+/// The tokens of a file that the provider fetches: `key` is the member whose value is the link, `object` the one whose value is the object around it.
+pub(super) fn link_tokens(key: &[u8], object: &[u8], link: &[u8]) -> u64 {
+    let path = link.split(|byte| matches!(byte, b'?' | b'#')).next();
+    let path = path.unwrap_or_default();
+    let has_other_extension = [".pdf", ".mp4", ".mp3", ".wav"].iter().any(|extension| {
+        let end = path.len().checked_sub(extension.len());
+        end.is_some_and(|end| path[end..].eq_ignore_ascii_case(extension.as_bytes()))
+    });
+    let is_image = match key {
+        b"url" => !matches!(
+            object,
+            b"video_url" | b"audio_url" | b"input_audio" | b"file" | b"file_url"
+        ),
+        // `video` has a list of frames in some dialects.
+        b"image_url" | b"image" | b"video" => true,
+        _ => false,
+    };
+    match is_image && !has_other_extension {
+        true => MAX_IMAGE_TOKENS,
+        false => REMOTE_FILE_TOKENS,
+    }
+}
+
+/// Whether `text` is a link to a file: a URL of any scheme but `data`.
+pub(super) fn is_link(text: &[u8]) -> bool {
+    const MAX_SCHEME: usize = 16;
+    let head = &text[..text.len().min(MAX_SCHEME)];
+    let scheme = head
+        .iter()
+        .position(|byte| *byte == b':')
+        .map(|end| &head[..end]);
+    !has_data_scheme(text)
+        && scheme.is_some_and(|scheme| {
+            scheme.first().is_some_and(u8::is_ascii_alphabetic)
+                && scheme
+                    .iter()
+                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
+        })
+}
+
+/// The bytes of base64 text as it is written in JSON; `None` if it is no base64.
+pub(super) fn decode(data: &str) -> Option<Vec<u8>> {
+    let mut digits = Vec::with_capacity(data.len());
+    let mut rest = data.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        let byte = match byte {
+            b'\\' => {
+                let (&escape, after) = rest.split_first()?;
+                rest = after;
+                match escape {
+                    b'u' => {
+                        let (code, after) = rest.split_at_checked(4)?;
+                        rest = after;
+                        u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok()?
+                    }
+                    b'/' => b'/',
+                    b'n' | b'r' | b't' => continue,
+                    _ => return None,
+                }
+            }
+            byte => byte,
+        };
+        match byte {
+            b'-' => digits.push(b'+'),
+            b'_' => digits.push(b'/'),
+            byte if byte.is_ascii_whitespace() => {}
+            byte => digits.push(byte),
+        }
+    }
+    BASE64.decode(&digits).ok()
+}
+
+fn image_tokens(bytes: &[u8]) -> u64 {
+    let pixels = image_size(bytes).map(|(width, height)| u64::from(width) * u64::from(height));
+    pixels.map_or(MAX_IMAGE_TOKENS, |pixels| {
+        (pixels / PIXELS_PER_TOKEN + BASE_IMAGE_TOKENS).min(MAX_IMAGE_TOKENS)
+    })
+}
+
+/// Width and height of a PNG, GIF or JPEG. `None` for other types.
+fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let be = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    match bytes {
+        [0x89, b'P', b'N', b'G', ..] => Some((be(16)?, be(20)?)),
+        [b'G', b'I', b'F', _, _, _, w0, w1, h0, h1, ..] => Some((
+            u16::from_le_bytes([*w0, *w1]).into(),
+            u16::from_le_bytes([*h0, *h1]).into(),
+        )),
+        [0xff, 0xd8, ..] => jpeg_size(bytes),
+        _ => None,
+    }
+}
+
+/// The size in a JPEG's first frame header.
+fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
+    let mut at = 2;
+    loop {
+        let segment = bytes.get(at..at + 9)?;
+        if segment[0] != 0xff {
+            return None;
+        }
+        let word = |at: usize| u32::from(u16::from_be_bytes([segment[at], segment[at + 1]]));
+        match segment[1] {
+            0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
+                return Some((word(7), word(5)));
+            }
+            _ => at += 2 + word(2) as usize,
+        }
+    }
+}
+
+/// The number of pages of a PDF, counted or else estimated at the maximum; at least 1.
+fn pdf_pages(bytes: &[u8]) -> u64 {
+    let count = |name: &str| memchr::memmem::find_iter(bytes, name).count() as u64;
+    let seen = ["/Type /Page", "/Type/Page"].map(count).iter().sum::<u64>();
+    let trees = ["/Type /Pages", "/Type/Pages"]
+        .map(count)
+        .iter()
+        .sum::<u64>();
+    let by_size = match count("/ObjStm") {
+        0 => 1,
+        _ => bytes.len() as u64 / BYTES_PER_PAGE + 1,
+    };
+    seen.saturating_sub(trees).max(by_size).min(MAX_PAGES)
+}
+
+fn audio_tokens(bytes: &[u8]) -> u64 {
+    let is_wav = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE");
+    let rate = bytes.get(28..32).filter(|_| is_wav);
+    let rate = rate.map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
+    let rate = rate.unwrap_or(0).max(MIN_AUDIO_BYTES_PER_SECOND);
+    (bytes.len() as u64 / rate + 1) * TOKENS_PER_AUDIO_SECOND
+}
+
+/// The duration in the movie header of an MP4 or QuickTime file.
+fn video_seconds(bytes: &[u8]) -> Option<u64> {
+    let header = bytes.get(memchr::memmem::find(bytes, b"mvhd")? + 4..)?;
+    let be = |at: usize| {
+        header
+            .get(at..at + 4)
+            .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
+    };
+    let (scale, duration) = match header.first()? {
+        0 => (be(12)?, u64::from(be(16)?)),
+        _ => (be(20)?, u64::from(be(24)?) << 32 | u64::from(be(28)?)),
+    };
+    (scale > 0).then(|| duration / u64::from(scale) + 1)
+}
