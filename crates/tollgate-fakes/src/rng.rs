@@ -4,7 +4,8 @@ use std::hash::Hasher as _;
 
 use fnv::FnvHasher;
 
-/// A SplitMix64 generator. Not the `rand` crate: its generators may change between versions, and a seed must split streams in the same way.
+/// A SplitMix64 generator. The generators of `rand` may change between versions, but a seed must always split streams in the same way. `rand_xoshiro`
+/// has this one, but does not export its last step, [`mix`], which is also used alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 

@@ -2,7 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>). Not the `rand` crate: its generators may change between versions.
+/// SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>). The generators of `rand` may change between versions. `rand_xoshiro` has this one, with the
+/// same numbers, but would replace only the five lines of `next`.
 #[derive(Debug, Clone)]
 pub(super) struct Rng(u64);
 

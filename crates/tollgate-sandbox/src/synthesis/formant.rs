@@ -188,9 +188,9 @@ impl VocalTract {
         lips + HISS_GAIN * hiss
     }
 
-    /// Noise between -1 and 1. Not the `rand` crate: its generators may change between versions, and the same utterance must give the same bytes.
+    /// Noise between -1 and 1, by xorshift32. The same utterance must give the same bytes, but the generators of `rand` may change between versions.
+    /// `rand_xorshift` has only the generator with 128 bits of state, which gives other numbers.
     fn next_noise(&mut self) -> f64 {
-        // xorshift32
         self.noise ^= self.noise << 13;
         self.noise ^= self.noise >> 17;
         self.noise ^= self.noise << 5;

@@ -1,4 +1,7 @@
 //! Encodes and decodes WAV files, 16-bit PCM, mono.
+//!
+//! `espeak-ng` writes to a pipe, and therefore a length beyond the end of the file. The crate `hound` 3.5.1 (evaluated on 2026-11-28) reports the end
+//! of such a file as an error, as that of a damaged file, and rejects an odd length.
 
 /// Peak amplitude after normalisation, about 1 dB below full scale.
 const PEAK: f64 = 29_000.0;

@@ -1,10 +1,11 @@
 //! Tests the sandbox's chat provider in every format, complete and streaming.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tollgate_chat::hub::{Choice, PartKind, Request, Response, ResponseBuilder};
 use tollgate_chat::{FORMATS, Format, Target, by_name, tokens};
 use tollgate_upstream::{Channel, ChatProvider, UpstreamErrorKind};
@@ -316,7 +317,7 @@ async fn the_apis_option_restricts_the_formats() {
     assert_eq!(sandbox().formats().len(), FORMATS.len());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn the_first_byte_takes_the_configured_time_or_the_delay() {
     let channel = Channel::new("sandbox", "sandbox");
     let slow = chat_provider(channel, Duration::from_millis(300));

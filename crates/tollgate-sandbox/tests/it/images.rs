@@ -1,7 +1,8 @@
 //! Tests generated images: sizes, formats, reproducibility, directives, duration and progress.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tollgate_media::image::{Background, ImageFormat};
 use tollgate_upstream::{ProviderError, UpstreamErrorKind};
 
@@ -224,7 +225,7 @@ async fn moderation_rejects_only_prompts_with_the_directive() {
     assert_eq!(error.kind, UpstreamErrorKind::Moderated);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_attempt_takes_the_configured_time_and_reports_progress() {
     let attempt = Attempt {
         time: Duration::from_millis(200),
@@ -234,7 +235,6 @@ async fn an_attempt_takes_the_configured_time_and_reports_progress() {
     let outcome = attempt.run(&job("slow", 16, 16)).await;
     assert!(start.elapsed() >= Duration::from_millis(200));
     assert!(outcome.progress.is_sorted(), "{:?}", outcome.progress);
-    // The number of reports depends on the speed of the machine.
     assert!(outcome.progress.len() >= 2, "{:?}", outcome.progress);
     assert!(outcome.progress.iter().all(|percent| *percent < 100));
     assert_eq!(outcome.images.len(), 1);
@@ -252,7 +252,7 @@ async fn an_attempt_takes_the_configured_time_and_reports_progress() {
     assert!(start.elapsed() >= Duration::from_millis(60));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn cancelling_ends_a_waiting_attempt_at_once() {
     for prompt in [
         "[[sandbox:hang]]",
@@ -262,12 +262,13 @@ async fn cancelling_ends_a_waiting_attempt_at_once() {
         let attempt = Attempt::default();
         let cancel = attempt.cancel.clone();
         tokio::spawn(async move {
+            // The paused clock moves when the attempt waits.
             tokio::time::sleep(Duration::from_millis(50)).await;
             cancel.cancel();
         });
         let start = Instant::now();
         let error = attempt.run(&job(prompt, 16, 16)).await.result.unwrap_err();
         assert_eq!(error.kind, UpstreamErrorKind::Interrupted, "{prompt}");
-        assert!(start.elapsed() < Duration::from_secs(20), "{prompt}");
+        assert!(start.elapsed() < Duration::from_secs(1), "{prompt}");
     }
 }

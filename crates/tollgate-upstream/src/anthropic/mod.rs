@@ -1,7 +1,7 @@
 //! Anthropic: the Messages API. <https://docs.anthropic.com/en/api/messages>
 
+mod chat_models;
 mod headers;
-mod models;
 mod usage;
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl ChatProvider for Anthropic {
     }
 
     fn model(&self, upstream_model: &str) -> ChatModel {
-        models::model(upstream_model)
+        chat_models::model(upstream_model)
     }
 
     async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {

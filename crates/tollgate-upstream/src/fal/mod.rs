@@ -1,6 +1,7 @@
 //! fal: images, videos and speech from any of fal's models through its queue, by configured mappings
 //! (<https://docs.fal.ai/model-apis/model-endpoints/queue>).
 
+mod errors;
 mod models;
 mod request_urls;
 mod response;
@@ -124,7 +125,7 @@ impl MappedQueue for Fal {
         // 400: the request has ended already. 404: it is unknown.
         match response.status.as_u16() {
             200..=299 | 400 | 404 => Ok(()),
-            _ => Err(response::response_error(&self.client, &response)),
+            _ => Err(errors::response_error(&self.client, &response)),
         }
     }
 }

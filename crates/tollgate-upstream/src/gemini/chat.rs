@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use tollgate_chat::Format;
 use tollgate_chat::generate_content::GenerateContent;
 
+use super::chat_models;
 use super::client::{Gemini, model_path};
-use super::models;
 use crate::adapter;
 use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
 use crate::error::{ProviderError, UpstreamErrorKind};
@@ -19,7 +19,7 @@ impl ChatProvider for Gemini {
     }
 
     fn model(&self, upstream_model: &str) -> ChatModel {
-        models::model(upstream_model)
+        chat_models::model(upstream_model)
     }
 
     async fn send(&self, call: ChatCall<'_>) -> Result<ChatBody, ProviderError> {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tollgate_media::image::ImageJob;
 
 use super::client::{Gemini, IMAGE_TIMEOUT, MAX_IMAGE_BYTES, not_served};
-use super::{errors, imagen, model_ids};
+use super::{errors, imagen, models};
 use crate::adapter::{
     self, Adjustments, CallOutcome, HttpRequest, InlineFiles, ParsedResponse, run_in_batches,
     unless_cancelled,
@@ -41,7 +41,7 @@ impl ImageProvider for Gemini {
         if !FAMILIES.contains(&call.job.family.as_str()) {
             return Err(not_served(&call.job.family, "Gemini images and Imagen"));
         }
-        let model = model_ids::id(call.attempt.model, self.endpoint.surface);
+        let model = models::id(call.attempt.model, self.endpoint.surface);
         adjustments(call.job, model).report_to(call.attempt.sink);
         let ended = AtomicU32::new(0);
         let work = run_in_batches(call.job.n, 1, async |_| {

@@ -1,13 +1,13 @@
 //! Google's Gemini API, and the same models on the Agent Platform: chat, images of Gemini and Imagen, videos of Veo.
 
 mod chat;
+mod chat_models;
 mod client;
 mod credentials;
 mod errors;
 mod field_support;
 mod imagen;
 mod images;
-mod model_ids;
 mod models;
 mod platform;
 mod service_account;

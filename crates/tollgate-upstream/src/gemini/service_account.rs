@@ -1,5 +1,8 @@
 //! Google service accounts: signs a token request with the key file's private key, and reuses the token until shortly before it
 //! expires. <https://developers.google.com/identity/protocols/oauth2/service-account>
+//!
+//! The token request is a JWT. The crate `jsonwebtoken` 12.0.0 cannot sign with `ring`, the gateway's cryptography, unless a provider is written for
+//! it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

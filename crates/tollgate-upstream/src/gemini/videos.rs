@@ -11,7 +11,7 @@ use tollgate_media::video::VideoJob;
 
 use super::client::{Gemini, not_served};
 use super::platform::Surface;
-use super::{errors, model_ids};
+use super::{errors, models};
 use crate::adapter::{
     self, Adjustments, HttpRequest, HttpResponse, InlineFiles, finish_single_result, poll_error,
 };
@@ -42,7 +42,7 @@ impl VideoProvider for Gemini {
         if call.job.family != FAMILY {
             return Err(not_served(&call.job.family, "Veo"));
         }
-        let model = model_ids::id(call.attempt.model, self.endpoint.surface);
+        let model = models::id(call.attempt.model, self.endpoint.surface);
         let mut inline_files = InlineFiles::new();
         let (body, changes) = body(
             call.job,
@@ -114,8 +114,7 @@ impl Gemini {
             Surface::Developer => HttpRequest::get(format!("{}/{name}", self.endpoint.base)),
             Surface::AgentPlatform => {
                 let model = operation_model(name);
-                let model =
-                    model.unwrap_or_else(|| model_ids::id(call.model, self.endpoint.surface));
+                let model = model.unwrap_or_else(|| models::id(call.model, self.endpoint.surface));
                 let uri = self.method(model, "fetchPredictOperation");
                 HttpRequest::post(uri, &json!({ "operationName": name }))
             }

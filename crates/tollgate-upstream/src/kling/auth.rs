@@ -1,5 +1,7 @@
 //! Kling's two kinds of credentials: an API key, or an access key with a secret, which signs a token valid for half an hour
 //! (<https://kling.ai/document-api/api/get-started/authentication>).
+//!
+//! The token is a JWT. The crate `jsonwebtoken` 12.0.0 cannot sign with `ring`, the gateway's cryptography, unless a provider is written for it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

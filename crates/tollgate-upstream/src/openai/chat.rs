@@ -10,8 +10,8 @@ use tollgate_chat::chat_completions::ChatCompletions;
 use tollgate_chat::responses::Responses;
 use url::Url;
 
+use super::chat_models;
 use super::client::BASE_URL;
-use super::models;
 use crate::adapter::{self, ProviderClient};
 use crate::channel::Channel;
 use crate::chat::{ChatBody, ChatCall, ChatModel, ChatProvider};
@@ -69,7 +69,7 @@ impl ChatProvider for OpenAi {
     }
 
     fn formats_for(&self, upstream_model: &str) -> &[&'static dyn Format] {
-        if models::is_responses_only(upstream_model) && !self.responses_only.is_empty() {
+        if chat_models::is_responses_only(upstream_model) && !self.responses_only.is_empty() {
             return &self.responses_only;
         }
         &self.formats
@@ -78,7 +78,7 @@ impl ChatProvider for OpenAi {
     fn model(&self, upstream_model: &str) -> ChatModel {
         ChatModel {
             upstream_id: upstream_model.to_owned(),
-            capabilities: models::capabilities(upstream_model, self.is_openai),
+            capabilities: chat_models::capabilities(upstream_model, self.is_openai),
             reasoning: None,
         }
     }

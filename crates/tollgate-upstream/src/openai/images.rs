@@ -13,7 +13,7 @@ use tollgate_media::image::{Background, ImageFormat, ImageJob, Moderation, Pixel
 use url::Url;
 
 use super::client::{BEARER, Client, key_header};
-use super::media_models::{self, Dialect, GptModel};
+use super::models::{self, Dialect, GptModel};
 use super::options::Options;
 use super::{errors, sizes};
 use crate::adapter::{
@@ -36,8 +36,8 @@ impl ImageProvider for Images {
     async fn start(&self, call: ImageCall<'_>) -> Result<Started, ProviderError> {
         let attempt = &call.attempt;
         let options = Options::for_model(&self.0.channel, attempt.model);
-        let id = attempt.model.id_by(media_models::IDS);
-        let dialect = media_models::dialect(id, call.job, options.images());
+        let id = attempt.model.id_by(models::IDS);
+        let dialect = models::dialect(id, call.job, options.images());
         let (fields, changes) = fields(id, call.job, dialect)?;
         changes.report_to(attempt.sink);
         let work = async {

@@ -2,11 +2,11 @@
 //! <https://platform.openai.com/docs/api-reference>
 
 mod chat;
+mod chat_models;
 mod client;
 mod errors;
 mod field_support;
 mod images;
-mod media_models;
 mod models;
 mod options;
 mod sizes;

@@ -2,7 +2,7 @@
 
 use tollgate_media::image::PixelSize;
 
-use super::media_models::GptModel;
+use super::models::GptModel;
 
 /// Sizes of the older image models.
 const STANDARD: &[PixelSize] = &[

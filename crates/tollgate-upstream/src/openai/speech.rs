@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tollgate_media::speech::SpeechJob;
 
 use super::client::{BEARER, Client};
-use super::media_models;
+use super::models;
 use super::options::Options;
 use crate::adapter::{Adjustments, AudioResponse, HttpRequest, unless_cancelled};
 use crate::error::ProviderError;
@@ -25,7 +25,7 @@ impl SpeechProvider for Speech {
     async fn start(&self, call: SpeechCall<'_>) -> Result<Started, ProviderError> {
         let attempt = &call.attempt;
         let options = Options::for_model(&self.0.channel, attempt.model);
-        let id = attempt.model.id_by(media_models::IDS);
+        let id = attempt.model.id_by(models::IDS);
         let voice = options.voice(call.job.voice.as_deref());
         unsupported_fields(id, call.job).report_to(attempt.sink);
         let body = Value::Object(fields(id, voice, call.job));
@@ -49,7 +49,7 @@ impl SpeechProvider for Speech {
 
 fn unsupported_fields(id: &str, job: &SpeechJob) -> Adjustments {
     let with_instructions = &["voice", "speed", "instructions"];
-    let count = if media_models::supports_instructions(id) {
+    let count = if models::supports_instructions(id) {
         3
     } else {
         2
@@ -67,7 +67,7 @@ fn fields(id: &str, voice: &str, job: &SpeechJob) -> Map<String, Value> {
         put("speed", speed.into());
     }
     if let Some(instructions) = job.instructions.as_deref()
-        && media_models::supports_instructions(id)
+        && models::supports_instructions(id)
     {
         put("instructions", instructions.into());
     }

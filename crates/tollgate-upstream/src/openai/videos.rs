@@ -9,7 +9,7 @@ use tollgate_core::TaskKind;
 use tollgate_media::image::ImageFormat;
 
 use super::client::{BEARER, Client, key_header};
-use super::{errors, media_models, sizes};
+use super::{errors, models, sizes};
 use crate::adapter::{
     Adjustments, HttpRequest, MultipartForm, deliver_results, missing_job_id_error, percent_encode,
     poll_error,
@@ -29,7 +29,7 @@ pub(super) struct Videos(pub(super) Arc<Client>);
 impl VideoProvider for Videos {
     async fn start(&self, call: VideoCall<'_>) -> Result<Started, ProviderError> {
         let client = &self.0;
-        let id = call.attempt.model.id_by(media_models::IDS);
+        let id = call.attempt.model.id_by(models::IDS);
         let Some(mut size) = call.job.size.pixels else {
             return Err(ProviderError::new(
                 UpstreamErrorKind::Rejected,
@@ -37,7 +37,7 @@ impl VideoProvider for Videos {
             ));
         };
         let mut changes = Adjustments::for_unsupported_fields(call.job, &[]);
-        if media_models::is_sora(id) {
+        if models::is_sora(id) {
             let legal = sizes::video_size(id, size);
             changes.replace_value("size", size.to_string(), legal.to_string(), sizes::WHY);
             size = legal;

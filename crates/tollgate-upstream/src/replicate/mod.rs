@@ -1,6 +1,7 @@
 //! Replicate: images, videos and speech from any of Replicate's models through its queue, by configured mappings
 //! (<https://replicate.com/docs/reference/http>).
 
+mod errors;
 mod models;
 mod response;
 
@@ -108,7 +109,7 @@ impl MappedQueue for Replicate {
         // A prediction that has ended or is unknown need not be cancelled.
         match response.status.as_u16() {
             200..=299 | 400 | 404 | 422 => Ok(()),
-            _ => Err(response::response_error(&self.client, &response)),
+            _ => Err(errors::response_error(&self.client, &response)),
         }
     }
 }
