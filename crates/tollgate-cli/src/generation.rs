@@ -14,12 +14,12 @@ use super::new_file::check_folder;
 /// Pause between two polls of the task.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The fields that have a value, as a JSON body.
-pub(super) fn given<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
-    let given = fields
+/// Builds a JSON body of the fields that have a value.
+pub(super) fn build_body<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let fields = fields
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    Value::Object(given.collect::<Map<_, _>>())
+    Value::Object(fields.collect::<Map<_, _>>())
 }
 
 /// Submits `body` to `path`, waits until the task has ended, and saves the files: as `output`, or as `stem` with the extension of each link.

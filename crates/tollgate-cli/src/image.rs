@@ -8,7 +8,7 @@ use tollgate_media::{Catalogue, Endpoint};
 
 use super::client::{Gateway, Target};
 use super::common::{Common, Failed};
-use super::generation::{self, given};
+use super::generation::{self, build_body};
 
 #[derive(Args)]
 pub(super) struct Image {
@@ -60,7 +60,7 @@ impl Image {
         for image in &self.image {
             images.push(gateway.link_to(image).await?);
         }
-        Ok(given([
+        Ok(build_body([
             ("model", Some(json!(self.model))),
             ("prompt", Some(json!(self.prompt))),
             ("size", self.size.as_ref().map(|v| json!(v))),

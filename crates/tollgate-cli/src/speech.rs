@@ -8,7 +8,7 @@ use tollgate_media::Endpoint;
 
 use super::client::Target;
 use super::common::{Common, Failed};
-use super::generation::{self, given};
+use super::generation::{self, build_body};
 
 #[derive(Args)]
 pub(super) struct Speech {
@@ -42,7 +42,7 @@ impl Speech {
     }
 
     fn body(&self) -> Value {
-        given([
+        build_body([
             ("model", Some(json!(self.model))),
             ("input", Some(json!(self.text))),
             ("voice", self.voice.as_ref().map(|v| json!(v))),

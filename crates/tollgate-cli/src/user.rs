@@ -114,7 +114,9 @@ pub(super) fn check_name(name: &str) -> Result<(), Failed> {
     if fine && !name.trim().is_empty() {
         return Ok(());
     }
-    Err(Failed::from("a name has 1 to 128 printable characters"))
+    Err(Failed::from(format!(
+        "the name is {name:?}, but a name has 1 to 128 printable characters"
+    )))
 }
 
 fn print(common: &Common, user: &store::User) -> Result<(), Failed> {

@@ -8,7 +8,7 @@ use tollgate_media::Endpoint;
 
 use super::client::{Gateway, Target};
 use super::common::{Common, Failed};
-use super::generation::{self, given};
+use super::generation::{self, build_body};
 
 #[derive(Args)]
 pub(super) struct Video {
@@ -53,7 +53,7 @@ impl Video {
         for image in &self.image {
             images.push(gateway.link_to(image).await?);
         }
-        Ok(given([
+        Ok(build_body([
             ("model", Some(json!(self.model))),
             ("prompt", Some(json!(self.prompt))),
             ("duration", self.seconds.map(|v| json!(v))),

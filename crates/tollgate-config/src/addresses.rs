@@ -25,7 +25,9 @@ pub struct TlsFiles {
 }
 
 /// Parses `HOST:PORT`.
-pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub(super) fn deserialize_listen_address<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_address = text.rsplit_once(':').is_some_and(|(host, port)| {
         let is_host = !host.contains(':') || (host.starts_with('[') && host.ends_with(']'));
@@ -40,14 +42,14 @@ pub(super) fn listen<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Strin
 }
 
 /// Parses `HOST:PORT` of an optional listener.
-pub(super) fn optional_listen<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_optional_listen_address<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
-    listen(deserializer).map(Some)
+    deserialize_listen_address(deserializer).map(Some)
 }
 
 /// Parses the prefix of links; removes a `/` at its end.
-pub(super) fn public_url<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_public_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -62,7 +64,7 @@ pub(super) fn public_url<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the base URL of a channel. The error does not repeat it, because it can contain a secret.
-pub(super) fn base_url<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_base_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -91,14 +93,14 @@ fn is_base_url(text: &str) -> bool {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct DatabaseSettings {
-    #[serde(deserialize_with = "database_url")]
+    #[serde(deserialize_with = "deserialize_database_url")]
     pub(super) url: Option<Secret>,
-    #[serde(deserialize_with = "replica_url")]
+    #[serde(deserialize_with = "deserialize_replica_url")]
     pub(super) replica_url: Option<Secret>,
 }
 
 /// Parses the database's settings. Only PostgreSQL can have a replica.
-pub(super) fn database<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_database_settings<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<DatabaseSettings, D::Error> {
     let settings = DatabaseSettings::deserialize(deserializer)?;
@@ -111,7 +113,9 @@ pub(super) fn database<'de, D: Deserializer<'de>>(
 }
 
 /// Parses `postgres://…`, the URL of a replica.
-fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+fn deserialize_replica_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
     let url = String::deserialize(deserializer)?;
     match url.starts_with("postgres://") || url.starts_with("postgresql://") {
         true => Ok(Some(Secret::new(url))),
@@ -122,7 +126,9 @@ fn replica_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secr
 }
 
 /// Parses `sqlite:` (`None`) or `postgres://…`. No error repeats the text, because it can contain a password.
-fn database_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Secret>, D::Error> {
+fn deserialize_database_url<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
         "sqlite:" => Ok(None),
@@ -146,7 +152,7 @@ struct TlsSettings {
 }
 
 /// Parses the paths of certificate and key: both files must be set, or neither.
-pub(super) fn tls_files<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_tls_files<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<TlsFiles>, D::Error> {
     let TlsSettings { cert, key } = TlsSettings::deserialize(deserializer)?;
@@ -164,7 +170,7 @@ pub(super) fn tls_files<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the URL of Redis. No error repeats it, because it can contain a password.
-pub(super) fn redis_url<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_redis_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;

@@ -33,13 +33,13 @@ impl AdminListener {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct AdminSettings {
-    #[serde(deserialize_with = "fields::optional_secret")]
+    #[serde(deserialize_with = "fields::deserialize_secret")]
     pub(super) key: Option<Secret>,
-    #[serde(deserialize_with = "addresses::optional_listen")]
+    #[serde(deserialize_with = "addresses::deserialize_optional_listen_address")]
     listen: Option<String>,
-    #[serde(deserialize_with = "addresses::public_url")]
+    #[serde(deserialize_with = "addresses::deserialize_public_url")]
     public_url: Option<String>,
-    #[serde(deserialize_with = "both_files")]
+    #[serde(deserialize_with = "deserialize_admin_tls")]
     tls: AdminTls,
 }
 
@@ -52,7 +52,7 @@ struct AdminTls {
 }
 
 /// Parses `[admin.tls]`: certificate and key must both be set, or neither.
-fn both_files<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdminTls, D::Error> {
+fn deserialize_admin_tls<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AdminTls, D::Error> {
     let tls = AdminTls::deserialize(deserializer)?;
     match (&tls.cert, &tls.key) {
         (Some(_), None) => Err(D::Error::custom("has cert, but needs key too")),

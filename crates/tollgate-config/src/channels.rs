@@ -14,7 +14,9 @@ use tollgate_upstream::Channel;
 use tollgate_upstream::channel::{ChannelModel, ChannelTimeLimits};
 
 use super::addresses;
-use super::fields::{integer, optional_integer, optional_seconds};
+use super::fields::{
+    deserialize_integer, deserialize_optional_integer, deserialize_optional_seconds,
+};
 use crate::providers;
 
 /// The longest name of a channel, in bytes.
@@ -24,47 +26,59 @@ const MAX_NAME: usize = 64;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ChannelSettings {
-    #[serde(deserialize_with = "name")]
+    #[serde(deserialize_with = "deserialize_channel_name")]
     name: String,
-    #[serde(deserialize_with = "kind")]
+    #[serde(deserialize_with = "deserialize_kind")]
     kind: String,
-    #[serde(default, deserialize_with = "addresses::base_url")]
+    #[serde(default, deserialize_with = "addresses::deserialize_base_url")]
     base_url: Option<String>,
     #[serde(default)]
     api_keys: Vec<String>,
     #[serde(default)]
     admin_key: Option<String>,
-    #[serde(default, deserialize_with = "models")]
+    #[serde(default, deserialize_with = "deserialize_models")]
     models: Vec<ChannelModel>,
-    #[serde(default, deserialize_with = "integer::<_, _, -1_000_000, 1_000_000>")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_integer::<_, _, -1_000_000, 1_000_000>"
+    )]
     priority: i64,
-    #[serde(default = "one", deserialize_with = "integer::<_, _, 1, 1_000_000>")]
+    #[serde(
+        default = "default_weight",
+        deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000>"
+    )]
     weight: u32,
-    #[serde(default, deserialize_with = "optional_integer::<_, _, 1, 1_000_000>")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_integer::<_, _, 1, 1_000_000>"
+    )]
     max_concurrency: Option<u32>,
-    #[serde(default, deserialize_with = "formats")]
+    #[serde(default, deserialize_with = "deserialize_formats")]
     apis: Option<Vec<String>>,
-    #[serde(default, deserialize_with = "allowed_options")]
+    #[serde(default, deserialize_with = "deserialize_allowed_options")]
     allow: Vec<ProviderOption>,
-    #[serde(default, deserialize_with = "betas")]
+    #[serde(default, deserialize_with = "deserialize_betas")]
     betas: Vec<String>,
-    #[serde(default, deserialize_with = "optional_seconds")]
+    #[serde(default, deserialize_with = "deserialize_optional_seconds")]
     connect_s: Option<Duration>,
-    #[serde(default, deserialize_with = "optional_seconds")]
+    #[serde(default, deserialize_with = "deserialize_optional_seconds")]
     first_byte_s: Option<Duration>,
-    #[serde(default, deserialize_with = "optional_seconds")]
+    #[serde(default, deserialize_with = "deserialize_optional_seconds")]
     idle_s: Option<Duration>,
     #[serde(default)]
     fetch_urls: Option<bool>,
     #[serde(default)]
     trace_context: bool,
-    #[serde(default, deserialize_with = "optional_integer::<_, _, 10, 3_600_000>")]
+    #[serde(
+        default,
+        deserialize_with = "deserialize_optional_integer::<_, _, 10, 3_600_000>"
+    )]
     poll_ms: Option<u64>,
     #[serde(default)]
     options: Map<String, Json>,
 }
 
-fn one() -> u32 {
+fn default_weight() -> u32 {
     1
 }
 
@@ -118,7 +132,9 @@ impl ChannelSettings {
     }
 }
 
-fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_channel_name<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<String, D::Error> {
     let name = String::deserialize(deserializer)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.len() <= MAX_NAME && name.chars().all(is_plain) {
@@ -129,7 +145,7 @@ fn name<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     )))
 }
 
-fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let kind = String::deserialize(deserializer)?;
     if providers::provider_of_kind(&kind).is_some() {
         return Ok(kind);
@@ -141,7 +157,9 @@ fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
 }
 
 /// Parses the chat formats that the channel's server supports.
-fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+fn deserialize_formats<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<String>>, D::Error> {
     struct FormatName(String);
     impl<'de> Deserialize<'de> for FormatName {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -164,7 +182,7 @@ fn formats<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Stri
 }
 
 /// Parses the options of chats that the channel forwards.
-fn allowed_options<'de, D: Deserializer<'de>>(
+fn deserialize_allowed_options<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<ProviderOption>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
@@ -179,7 +197,7 @@ fn allowed_options<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the beta features that the channel forwards: names, or beginnings of names followed by `*`.
-fn betas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn deserialize_betas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let names = Vec::<String>::deserialize(deserializer)?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=');
     let is_name = |name: &str| {
@@ -194,7 +212,9 @@ fn betas<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::E
     }
 }
 
-fn models<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ChannelModel>, D::Error> {
+fn deserialize_models<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<ChannelModel>, D::Error> {
     let models: Vec<ModelEntry> = Vec::deserialize(deserializer)?;
     if models.is_empty() {
         let message = "is empty: name a model, or leave it out to serve every model";

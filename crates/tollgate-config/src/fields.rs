@@ -56,7 +56,7 @@ impl<'de, const MIN: i64, const MAX: i64> Deserialize<'de> for BoundedInteger<MI
 }
 
 /// Parses a whole number from `MIN` to `MAX` as a `T`.
-pub(super) fn integer<'de, D, T, const MIN: i64, const MAX: i64>(
+pub(super) fn deserialize_integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<T, D::Error>
 where
@@ -67,46 +67,50 @@ where
     T::try_from(number).map_err(|_| D::Error::custom("is too large for this machine"))
 }
 
-/// As [`integer`], for a setting without a default: `Some`, or an error.
-pub(super) fn optional_integer<'de, D, T, const MIN: i64, const MAX: i64>(
+/// As [`deserialize_integer`], for a setting without a default: `Some`, or an error.
+pub(super) fn deserialize_optional_integer<'de, D, T, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
     T: TryFrom<i64>,
 {
-    integer::<D, T, MIN, MAX>(deserializer).map(Some)
+    deserialize_integer::<D, T, MIN, MAX>(deserializer).map(Some)
 }
 
 /// Parses seconds, at least 1.
-pub(super) fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    integer::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
+pub(super) fn deserialize_seconds<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    deserialize_integer::<D, u64, 1, MAX_S>(deserializer).map(Duration::from_secs)
 }
 
 /// Parses seconds, at least 1, for a setting without a default.
-pub(super) fn optional_seconds<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_optional_seconds<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
-    seconds(deserializer).map(Some)
+    deserialize_seconds(deserializer).map(Some)
 }
 
 /// Parses milliseconds, at most a day.
-pub(super) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    millis_within::<D, 0, DAY_MS>(deserializer)
+pub(super) fn deserialize_millis<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    deserialize_millis_within::<D, 0, DAY_MS>(deserializer)
 }
 
 /// Parses milliseconds from `MIN` to `MAX`.
-pub(super) fn millis_within<'de, D, const MIN: i64, const MAX: i64>(
+pub(super) fn deserialize_millis_within<'de, D, const MIN: i64, const MAX: i64>(
     deserializer: D,
 ) -> Result<Duration, D::Error>
 where
     D: Deserializer<'de>,
 {
-    integer::<D, u64, MIN, MAX>(deserializer).map(Duration::from_millis)
+    deserialize_integer::<D, u64, MIN, MAX>(deserializer).map(Duration::from_millis)
 }
 
 /// Writes a duration as whole seconds.
-pub(super) fn as_seconds<S: Serializer>(
+pub(super) fn serialize_seconds<S: Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -114,7 +118,7 @@ pub(super) fn as_seconds<S: Serializer>(
 }
 
 /// Writes a duration as whole milliseconds.
-pub(super) fn as_millis<S: Serializer>(
+pub(super) fn serialize_millis<S: Serializer>(
     duration: &Duration,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -122,7 +126,7 @@ pub(super) fn as_millis<S: Serializer>(
 }
 
 /// Parses an amount of money that is not negative.
-pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Amount>, D::Error> {
     let Digits(text) = Digits::deserialize(deserializer)?;
@@ -135,7 +139,7 @@ pub(super) fn optional_amount<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the price of one token, which is not negative; returns the price of a million tokens.
-pub(super) fn optional_multiplier<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_token_price<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Amount>, D::Error> {
     let Digits(text) = Digits::deserialize(deserializer)?;
@@ -149,14 +153,14 @@ pub(super) fn optional_multiplier<'de, D: Deserializer<'de>>(
 }
 
 /// Parses a secret, which no error repeats.
-pub(super) fn optional_secret<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
     String::deserialize(deserializer).map(|text| Some(Secret::new(text)))
 }
 
-/// [`optional_secret`] of at least [`MIN_SECRET`] characters.
-pub(super) fn long_secret<'de, D: Deserializer<'de>>(
+/// [`deserialize_secret`] of at least [`MIN_SECRET`] characters.
+pub(super) fn deserialize_long_secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret>, D::Error> {
     let text = String::deserialize(deserializer)?;

@@ -5,7 +5,7 @@ use serde::de::{Deserializer, Error};
 use tollgate_core::{Amount, money};
 use tollgate_store::TokenPrices;
 
-use super::fields::optional_amount;
+use super::fields::deserialize_amount;
 
 /// A factor of prices, in billionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Multiplier {
 
 impl<'de> Deserialize<'de> for Multiplier {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let factor = optional_amount(deserializer)?.unwrap_or_default();
+        let factor = deserialize_amount(deserializer)?.unwrap_or_default();
         match factor.nanos() {
             1..=1_000_000_000_000 => Ok(Self(factor.nanos())),
             _ => Err(D::Error::custom(

@@ -15,18 +15,18 @@ use super::fields;
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
     /// The provider's issuer URL, exactly as its tokens have it.
-    #[serde(deserialize_with = "issuer")]
+    #[serde(deserialize_with = "deserialize_issuer")]
     pub issuer: String,
     /// The gateway's id at the provider.
     pub client_id: String,
     /// The gateway's secret at the provider; `None` for a public client, which PKCE protects instead.
-    #[serde(default, deserialize_with = "fields::optional_secret")]
+    #[serde(default, deserialize_with = "fields::deserialize_secret")]
     pub client_secret: Option<Secret>,
     /// The text of the button on the sign-in page.
     #[serde(default = "default_label")]
     pub label: String,
     /// The requested scopes.
-    #[serde(default = "default_scopes", deserialize_with = "scopes")]
+    #[serde(default = "default_scopes", deserialize_with = "deserialize_scopes")]
     pub scopes: String,
     /// The claim with the name of an admin or user.
     #[serde(default = "default_name_claim")]
@@ -38,7 +38,7 @@ pub struct Oidc {
     #[serde(default)]
     pub roles: BTreeMap<String, OidcRole>,
     /// How an account that signs in to the portal is mapped to a user.
-    #[serde(default = "default_users", deserialize_with = "users")]
+    #[serde(default = "default_users", deserialize_with = "deserialize_users")]
     pub users: OidcUsers,
 }
 
@@ -139,7 +139,7 @@ pub fn is_safe_url(url: &Url) -> bool {
 }
 
 /// Parses a URL of https, or of http on this machine. It is compared with the issuer in tokens, so it is kept as it is written.
-fn issuer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_issuer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     let is_issuer = Url::parse(&text).is_ok_and(|url| {
         is_safe_url(&url)
@@ -156,7 +156,7 @@ fn issuer<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     }
 }
 
-fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+fn deserialize_scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.split(' ').any(|scope| scope == "openid") {
         true => Ok(text),
@@ -166,7 +166,7 @@ fn scopes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error
     }
 }
 
-fn users<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OidcUsers, D::Error> {
+fn deserialize_users<'de, D: Deserializer<'de>>(deserializer: D) -> Result<OidcUsers, D::Error> {
     let text = String::deserialize(deserializer)?;
     match text.as_str() {
         "create" => Ok(OidcUsers::Create),

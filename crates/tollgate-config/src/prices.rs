@@ -9,7 +9,7 @@ use tollgate_core::Amount;
 use tollgate_media::{PriceFactors, Units};
 use tollgate_store::{Charge, TokenPrices};
 
-use super::fields::{optional_amount, optional_multiplier};
+use super::fields::{deserialize_amount, deserialize_token_price};
 use super::multiplier::Multiplier;
 use super::part_prices::PartPrices;
 use super::values::Currency;
@@ -120,59 +120,59 @@ impl PriceWhen {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PriceSettings {
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_image: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_second: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_video: Option<Amount>,
     #[serde(default)]
     when: Vec<PriceWhen>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_thousand_characters: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     input_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     cached_input_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     cache_write_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     output_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     reasoning_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     input: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     cached_input: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     cache_write: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     output: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     reasoning: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     cache_write_1h_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     audio_input_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     image_input_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     audio_output_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     image_output_per_million: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     cache_write_1h: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     audio_input: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     image_input: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     audio_output: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_multiplier")]
+    #[serde(default, deserialize_with = "deserialize_token_price")]
     image_output: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_web_search: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_web_fetch: Option<Amount>,
     #[serde(default)]
     service_tiers: BTreeMap<String, Multiplier>,
@@ -251,11 +251,11 @@ struct WhenSettings {
     size: Option<String>,
     resolution: Option<String>,
     quality: Option<String>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_image: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_second: Option<Amount>,
-    #[serde(default, deserialize_with = "optional_amount")]
+    #[serde(default, deserialize_with = "deserialize_amount")]
     per_video: Option<Amount>,
 }
 

@@ -10,7 +10,7 @@ use tollgate_upstream::Channel;
 use super::addresses::{self, TlsFiles};
 use super::admin::AdminSettings;
 use super::channels::ChannelSettings;
-use super::fields::{self, integer};
+use super::fields::{self, deserialize_integer};
 use super::log::Log;
 use super::oidc::Oidc;
 use super::prices::ModelPrice;
@@ -30,16 +30,16 @@ pub(super) struct Settings {
     pub(super) chat: Chat,
     pub(super) currency: Currency,
     pub(super) data_dir: PathBuf,
-    #[serde(deserialize_with = "addresses::database")]
+    #[serde(deserialize_with = "addresses::deserialize_database_settings")]
     pub(super) database: addresses::DatabaseSettings,
     pub(super) demo: bool,
-    #[serde(deserialize_with = "integer::<_, _, 0, 3_600>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 0, 3_600>")]
     pub(super) drain_s: u64,
     pub(super) expiry: Expiry,
     pub(super) fairness: Fairness,
     pub(super) leases: Leases,
     pub(super) limits: Limits,
-    #[serde(deserialize_with = "addresses::listen")]
+    #[serde(deserialize_with = "addresses::deserialize_listen_address")]
     pub(super) listen: String,
     pub(super) log: Log,
     pub(super) media: MediaSettings,
@@ -47,14 +47,14 @@ pub(super) struct Settings {
     pub(super) model: Vec<ModelSettings>,
     pub(super) oidc: Option<Oidc>,
     pub(super) price: HashMap<String, ModelPrice>,
-    #[serde(deserialize_with = "addresses::public_url")]
+    #[serde(deserialize_with = "addresses::deserialize_public_url")]
     pub(super) public_url: Option<String>,
     pub(super) safety: Safety,
     pub(super) sandbox: Sandbox,
     pub(super) secrets: SecretsSettings,
     pub(super) storage: StorageSettings,
     pub(super) time_limits: TimeLimits,
-    #[serde(deserialize_with = "addresses::tls_files")]
+    #[serde(deserialize_with = "addresses::deserialize_tls_files")]
     pub(super) tls: Option<TlsFiles>,
     pub(super) traces: Traces,
     pub(super) workers: Workers,
@@ -98,7 +98,7 @@ impl Default for Settings {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct SecretsSettings {
-    #[serde(deserialize_with = "fields::long_secret")]
+    #[serde(deserialize_with = "fields::deserialize_long_secret")]
     pub(super) key: Option<Secret>,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct MediaSettings {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct MetricsSettings {
-    #[serde(deserialize_with = "addresses::optional_listen")]
+    #[serde(deserialize_with = "addresses::deserialize_optional_listen_address")]
     pub(super) listen: Option<String>,
 }
 

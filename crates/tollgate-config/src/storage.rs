@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize, Serializer};
 use url::Url;
 
-use super::fields::optional_integer;
+use super::fields::deserialize_optional_integer;
 
 /// Where files are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +29,12 @@ impl Default for StorageLocation {
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct StorageSettings {
-    #[serde(deserialize_with = "storage_url")]
+    #[serde(deserialize_with = "deserialize_storage_url")]
     pub(super) url: StorageLocation,
-    #[serde(deserialize_with = "optional_integer::<_, _, 0, 1_000_000_000>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 0, 1_000_000_000>")]
     pub(super) reserve_mb: Option<u64>,
     /// The server of S3, if the URL has none.
-    #[serde(deserialize_with = "endpoint")]
+    #[serde(deserialize_with = "deserialize_endpoint")]
     endpoint: Option<Url>,
     /// The region of S3, if the URL has none.
     region: Option<String>,
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for ServeMode {
 }
 
 /// Parses `file:`, `file:///absolute/dir` or `s3://BUCKET/PREFIX`.
-pub(super) fn storage_url<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_storage_url<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<StorageLocation, D::Error> {
     let text = String::deserialize(deserializer)?;
@@ -131,7 +131,7 @@ pub(super) fn storage_url<'de, D: Deserializer<'de>>(
 }
 
 /// Parses the URL of the bucket's server.
-pub(super) fn endpoint<'de, D: Deserializer<'de>>(
+pub(super) fn deserialize_endpoint<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Url>, D::Error> {
     let text = String::deserialize(deserializer)?;

@@ -15,15 +15,18 @@ use super::log::Ratio;
 #[serde(default, deny_unknown_fields)]
 pub struct Traces {
     /// The base URL of an OTLP/HTTP collector, without a `/` at its end. `None`: nothing is recorded.
-    #[serde(deserialize_with = "addresses::base_url")]
+    #[serde(deserialize_with = "addresses::deserialize_base_url")]
     pub endpoint: Option<String>,
     /// Headers of requests to the collector.
-    #[serde(deserialize_with = "headers")]
+    #[serde(deserialize_with = "deserialize_headers")]
     pub headers: HeaderMap,
     /// The share of requests that are traced, of those whose callers sent no trace of their own.
     pub sample_ratio: Ratio,
     /// The time between two exports of the metrics. Zero: none are sent.
-    #[serde(rename = "metrics_s", deserialize_with = "metrics_interval")]
+    #[serde(
+        rename = "metrics_s",
+        deserialize_with = "deserialize_metrics_interval"
+    )]
     pub metrics_interval: Duration,
     /// The gateway's name in traces and metrics.
     pub service_name: String,
@@ -42,12 +45,14 @@ impl Default for Traces {
 }
 
 /// Parses whole seconds, at most a day.
-fn metrics_interval<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-    fields::integer::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
+fn deserialize_metrics_interval<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Duration, D::Error> {
+    fields::deserialize_integer::<D, u64, 0, DAY_S>(deserializer).map(Duration::from_secs)
 }
 
 /// Parses `NAME=VALUE,…`. No error repeats the text, because values can be keys.
-fn headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderMap, D::Error> {
+fn deserialize_headers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HeaderMap, D::Error> {
     let text = String::deserialize(deserializer)?;
     let header = |pair: &str| {
         let (name, value) = pair.split_once('=')?;

@@ -12,7 +12,8 @@ use tollgate_store::RateLimits;
 
 use super::addresses;
 use super::fields::{
-    DAY_S, MAX_S, as_millis, as_seconds, integer, millis, millis_within, optional_integer, seconds,
+    DAY_S, MAX_S, deserialize_integer, deserialize_millis, deserialize_millis_within,
+    deserialize_optional_integer, deserialize_seconds, serialize_millis, serialize_seconds,
 };
 
 /// A limit that is above the number of tokens that any model generates.
@@ -23,14 +24,14 @@ const MAX_RATE: i64 = u32::MAX as i64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiry {
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_S>")]
     images_s: i64,
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_S>")]
     long_s: i64,
-    #[serde(deserialize_with = "integer::<_, _, 0, { MAX_S / DAY_S }>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 0, { MAX_S / DAY_S }>")]
     tasks_days: i64,
     /// In seconds; replaces `tasks_days` if it is set.
-    #[serde(deserialize_with = "optional_integer::<_, _, 0, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 0, MAX_S>")]
     tasks_s: Option<i64>,
 }
 
@@ -66,31 +67,31 @@ impl Expiry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeLimits {
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_S>")]
     image_s: i64,
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_S>")]
     video_s: i64,
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_S>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_S>")]
     speech_s: i64,
     /// Connect timeout of a chat's upstream, name resolution and TLS included.
     #[serde(
         rename = "chat_connect_s",
-        deserialize_with = "seconds",
-        serialize_with = "as_seconds"
+        deserialize_with = "deserialize_seconds",
+        serialize_with = "serialize_seconds"
     )]
     pub chat_connect: Duration,
     /// Timeout from a chat's request to the first byte of its response.
     #[serde(
         rename = "chat_first_byte_s",
-        deserialize_with = "seconds",
-        serialize_with = "as_seconds"
+        deserialize_with = "deserialize_seconds",
+        serialize_with = "serialize_seconds"
     )]
     pub chat_first_byte: Duration,
     /// Timeout from one byte of a chat's response to the next.
     #[serde(
         rename = "chat_idle_s",
-        deserialize_with = "seconds",
-        serialize_with = "as_seconds"
+        deserialize_with = "deserialize_seconds",
+        serialize_with = "serialize_seconds"
     )]
     pub chat_idle: Duration,
 }
@@ -124,7 +125,7 @@ impl TimeLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Leases {
-    #[serde(deserialize_with = "integer::<_, _, 1, 3_600>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 3_600>")]
     seconds: i64,
 }
 
@@ -146,16 +147,16 @@ impl Leases {
 #[serde(default, deny_unknown_fields)]
 pub struct Workers {
     /// Permits for tasks that call a provider which does the work within the call; at least 1.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_024>")]
     pub calls: usize,
     /// Permits for tasks that wait in providers' queues; at least 1. Further tasks wait in the gateway's own queue.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000>")]
     pub open: usize,
     /// Results downloaded at the same time; at least 1.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_024>")]
     pub downloads: usize,
     /// Tasks whose reference images are fetched at the same time, at least 1; they need no permit of `calls`.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_024>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_024>")]
     pub fetches: usize,
 }
 
@@ -175,16 +176,16 @@ impl Default for Workers {
 #[serde(default, deny_unknown_fields)]
 pub struct Fairness {
     /// Percent of the permits of workers, fetches and channels that are reserved for users who have none, 0 to 90.
-    #[serde(deserialize_with = "integer::<_, _, 0, 90>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 0, 90>")]
     pub reserve_percent: usize,
     /// Unfinished tasks of one user; a further submission is rejected with 429.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000_000>")]
     pub unfinished_tasks: u32,
     /// Webhooks of one user that wait to be delivered; a further submission with a `callback_url` is rejected with 429.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000_000>")]
     pub waiting_webhooks: u32,
     /// MB (of 1,048,576 bytes) of uploads of one user that have not expired; a further upload is rejected with 429.
-    #[serde(deserialize_with = "integer::<_, _, 20, 1_000_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: u64,
     /// Weights of users by name, 1 to 1000; 1 for all others. A user of weight 2 has twice the share of the workers.
     pub weights: BTreeMap<String, Weight>,
@@ -193,7 +194,7 @@ pub struct Fairness {
 /// The weight of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
-pub struct Weight(#[serde(deserialize_with = "integer::<_, _, 1, 1_000>")] pub u32);
+pub struct Weight(#[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000>")] pub u32);
 
 impl Default for Fairness {
     fn default() -> Self {
@@ -220,37 +221,40 @@ impl Fairness {
 pub struct Limits {
     /// Open connections, at least 1, as far as the limit of open files allows; a few further connections are accepted, but only for health checks and
     /// operators.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000>")]
     pub max_connections: usize,
     /// Open connections of one client address, at least 1; further ones are rejected with 429.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_000_000>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_000_000>")]
     pub connections_per_address: usize,
     /// Networks of trusted proxies, each of which has the connections of many clients.
     pub(super) trusted_proxies: Vec<addresses::Network>,
     /// Whether connections from those proxies begin with a PROXY protocol header.
     pub proxy_protocol: bool,
-    /// MiB of request bodies in memory, at least 1.
-    #[serde(deserialize_with = "integer::<_, _, 1, 1_048_576>")]
+    /// MB (of 1,048,576 bytes) of memory for request bodies in flight, 1 to 1,048,576; less than 136 counts as 136.
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, 1_048_576>")]
     pub body_memory_mb: usize,
-    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 1, MAX_RATE>")]
     rpm: Option<u32>,
-    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 1, MAX_RATE>")]
     tpm: Option<u32>,
-    #[serde(deserialize_with = "optional_integer::<_, _, 1, MAX_RATE>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 1, MAX_RATE>")]
     max_concurrency: Option<u32>,
     /// MB (of 1,048,576 bytes) of uploads of all users that have not expired.
-    #[serde(deserialize_with = "optional_integer::<_, _, 20, 1_000_000_000>")]
+    #[serde(deserialize_with = "deserialize_optional_integer::<_, _, 20, 1_000_000_000>")]
     pub upload_mb: Option<u64>,
     /// How rate limits are enforced while Redis is unreachable; without effect if none is configured.
     pub on_redis_loss: OnRedisLoss,
     /// URL of the Redis or Valkey in which several nodes count rate limits together; `None`: each node counts by itself.
-    #[serde(deserialize_with = "addresses::redis_url", skip_serializing)]
+    #[serde(
+        deserialize_with = "addresses::deserialize_redis_url",
+        skip_serializing
+    )]
     pub redis_url: Option<Secret>,
     /// The longest time that a call to Redis may take, 5 to 5,000 milliseconds.
     #[serde(
         rename = "redis_timeout_ms",
-        deserialize_with = "millis_within::<_, 5, 5_000>",
-        serialize_with = "as_millis"
+        deserialize_with = "deserialize_millis_within::<_, 5, 5_000>",
+        serialize_with = "serialize_millis"
     )]
     pub redis_timeout: Duration,
 }
@@ -335,7 +339,7 @@ impl<'de> Deserialize<'de> for OnRedisLoss {
 #[serde(default, deny_unknown_fields)]
 pub struct Chat {
     /// Output tokens that are held for a request without a maximum, and the maximum that is sent to upstreams which require one; at least 1.
-    #[serde(deserialize_with = "integer::<_, _, 1, MAX_TOKENS>")]
+    #[serde(deserialize_with = "deserialize_integer::<_, _, 1, MAX_TOKENS>")]
     pub default_max_tokens: u64,
 }
 
@@ -353,26 +357,26 @@ impl Default for Chat {
 pub(super) struct Sandbox {
     #[serde(
         rename = "image_ms",
-        deserialize_with = "millis",
-        serialize_with = "as_millis"
+        deserialize_with = "deserialize_millis",
+        serialize_with = "serialize_millis"
     )]
     pub(super) image: Duration,
     #[serde(
         rename = "video_ms",
-        deserialize_with = "millis",
-        serialize_with = "as_millis"
+        deserialize_with = "deserialize_millis",
+        serialize_with = "serialize_millis"
     )]
     pub(super) video: Duration,
     #[serde(
         rename = "speech_ms",
-        deserialize_with = "millis",
-        serialize_with = "as_millis"
+        deserialize_with = "deserialize_millis",
+        serialize_with = "serialize_millis"
     )]
     pub(super) speech: Duration,
     #[serde(
         rename = "chat_ms",
-        deserialize_with = "millis",
-        serialize_with = "as_millis"
+        deserialize_with = "deserialize_millis",
+        serialize_with = "serialize_millis"
     )]
     pub(super) chat: Duration,
 }

@@ -115,7 +115,7 @@ pub struct NewAttempt {
     /// The outcome (`unknown`, `lost`, …) with which an earlier attempt that is still open in a provider's queue is ended. If it is `None`, the
     /// earlier attempt stays open and the new one is not started.
     pub abandon_queued_as: Option<&'static str>,
-    /// Now.
+    /// The time of the write, in Unix milliseconds.
     pub now: Millis,
 }
 
@@ -164,7 +164,7 @@ pub struct ProviderJob {
     pub provider_job_id: String,
     /// Differences between what was requested from the provider and the job: adjustments as a JSON array; `None` if there are none.
     pub adjustments: Option<String>,
-    /// Now.
+    /// The time of the write, in Unix milliseconds.
     pub now: Millis,
 }
 
@@ -195,7 +195,7 @@ pub struct TaskRetry {
     pub attempt: AttemptEnd,
     /// When the task is retried.
     pub due_at: Millis,
-    /// Now.
+    /// The time of the write, in Unix milliseconds.
     pub now: Millis,
 }
 

@@ -52,7 +52,7 @@ pub struct NewKey {
     pub quota: Option<Amount>,
     /// Its limits.
     pub limits: KeyLimits,
-    /// Now.
+    /// The time of the creation, in Unix milliseconds.
     pub now: Millis,
 }
 

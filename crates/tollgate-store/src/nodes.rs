@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tollgate_core::Millis;
 
-use crate::db::{DbError, Row, Sql, args, known_schema_version};
+use crate::db::{DbError, Row, Sql, args};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::writer::Write;
@@ -84,9 +84,14 @@ impl Store {
     ///
     /// # Errors
     /// The database's.
-    pub async fn lead(&self, node: &str, until: Millis, now: Millis) -> Result<bool, StoreError> {
+    pub async fn acquire_leadership(
+        &self,
+        node: &str,
+        until: Millis,
+        now: Millis,
+    ) -> Result<bool, StoreError> {
         let node = node.to_owned();
-        self.write(Lead { node, until, now }).await
+        self.write(AcquireLeadership { node, until, now }).await
     }
 
     /// Ends a node that has released all it held: other nodes no longer count it and do not wait for its heartbeat to expire.
@@ -108,21 +113,16 @@ impl Store {
             .await?;
         Ok(oldest.unwrap_or_default())
     }
-
-    /// The newest schema version that this program knows.
-    pub fn known_schema_version(&self) -> i64 {
-        known_schema_version()
-    }
 }
 
-struct Lead {
+struct AcquireLeadership {
     node: String,
     until: Millis,
     now: Millis,
 }
 
 #[async_trait(?Send)]
-impl Write for Lead {
+impl Write for AcquireLeadership {
     type Out = bool;
 
     async fn apply(&self, batch: &mut Batch<'_, '_>) -> Result<bool, DbError> {

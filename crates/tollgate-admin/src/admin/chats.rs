@@ -121,7 +121,7 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
     let chat = chat.ok_or_else(|| AdminError::not_found("chat"))?;
     call.check_query()?;
     let charge = store.chat_charge(call.id()).await?;
-    let entries = store.admin_entries_of(call.id()).await?;
+    let entries = store.entries_of_object(call.id()).await?;
     let mut page = chat.value;
     page["attempts"] = chat.attempts.unwrap_or_else(|| json!([]));
     page["dropped"] = chat.dropped.unwrap_or_else(|| json!([]));

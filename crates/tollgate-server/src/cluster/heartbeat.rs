@@ -24,7 +24,7 @@ const GRANT_INTERVAL: Duration = Duration::from_millis(250);
 pub struct Heartbeat {
     /// The store, for nodes and chat holds.
     pub store: Store,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// This process's name in the database.
     pub node: String,
@@ -69,7 +69,7 @@ impl Heartbeat {
         let (sent, until) = (Instant::now(), now + self.lease);
         let lead = async {
             match self.store.is_shared() && self.readiness.is_ready() {
-                true => self.store.lead(&self.node, until, now).await,
+                true => self.store.acquire_leadership(&self.node, until, now).await,
                 false => Ok(false),
             }
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest as _, Sha256};
 use tollgate_config::Config;
 use tollgate_core::{Clock, Millis, Secret, id};
-use tollgate_store::{NodeRecord, Store, StoreError};
+use tollgate_store::{NodeRecord, Store, StoreError, known_schema_version};
 
 use super::config_sync::ConfigSync;
 use super::readiness::{Cause, Readiness};
@@ -74,7 +74,7 @@ impl Peers {
         let now = self.clock.now();
         if self.store.is_shared() {
             let oldest = self.store.oldest_compatible_schema().await?;
-            let known = self.store.known_schema_version();
+            let known = known_schema_version();
             self.readiness
                 .set(Cause::Version, check_version(known, oldest));
             let nodes = self.store.live_nodes(now).await?;
@@ -93,7 +93,7 @@ impl Peers {
             last_seen_at: now,
             config_version: current.stored.version,
             config_error: errors,
-            schema_version: Some(self.store.known_schema_version()),
+            schema_version: Some(known_schema_version()),
             clock_offset: self.readiness.clock_offset(),
             settings: Some(serde_json::json!(settings).to_string()),
             not_ready: self.readiness.reason().map(|(_, reason)| reason),

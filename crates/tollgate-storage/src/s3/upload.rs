@@ -17,6 +17,7 @@ use md5::{Digest as _, Md5};
 use rusty_s3::S3Action as _;
 use rusty_s3::actions::CreateMultipartUpload;
 use tokio::runtime::Handle;
+use tollgate_core::id;
 use tollgate_upstream::egress::{BodyParts, RequestBody, body};
 
 use super::client::{RESPONSE_TIMEOUT, S3Client, S3Request, SIGNATURE_TTL, with_retry};
@@ -115,7 +116,7 @@ fn check_etag(
     let tag = tag.unwrap_or_default();
     let plain = tag.trim_matches('"');
     let is_md5 = plain.len() == 32 && plain.bytes().all(|b| b.is_ascii_hexdigit());
-    let expected: String = md5.iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = id::hex(md5);
     if is_md5 && !headers.contains_key(ENCRYPTION) && !plain.eq_ignore_ascii_case(&expected) {
         return Err(S3Error::Mismatch {
             operation,

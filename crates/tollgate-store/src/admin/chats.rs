@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, id};
 
-use super::entries::{Entry, entries_of};
 use super::json::{amount_json, time_json};
 use crate::db::{DbError, Row, Sql, args};
 use crate::db::{list_arg, one_of};
@@ -228,10 +227,5 @@ impl Store {
     /// A chat of any user.
     pub async fn admin_chat(&self, chat_id: &str) -> Result<Option<ChatItem>, StoreError> {
         self.first(&CHAT, args![chat_id], ChatItem::read).await
-    }
-
-    /// The ledger entries of a task or chat, the oldest first.
-    pub async fn admin_entries_of(&self, id: &str) -> Result<Vec<Entry>, StoreError> {
-        entries_of(self, id).await
     }
 }

@@ -165,7 +165,7 @@ pub struct Entry {
     pub amount: Amount,
     /// The reason.
     pub reason: Option<String>,
-    /// The time.
+    /// The time of the entry, in Unix milliseconds.
     pub at: Millis,
     /// The id that a payment system gave to a credit.
     pub reference: Option<String>,
@@ -390,13 +390,13 @@ impl Store {
         let count = args.len() - usize::from(!has_balance);
         self.query_slow(sql, &args[..count]).await
     }
-}
 
-/// The entries of a task or chat, the oldest first.
-pub(super) async fn entries_of(store: &Store, id: &str) -> Result<Vec<Entry>, StoreError> {
-    let end = format!("{id};");
-    let mut rows = store.query(&ENTRIES_OF, args![id, &end]).await?;
-    Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
+    /// The ledger entries of a task or chat, the oldest first.
+    pub async fn entries_of_object(&self, id: &str) -> Result<Vec<Entry>, StoreError> {
+        let end = format!("{id};");
+        let mut rows = self.query(&ENTRIES_OF, args![id, &end]).await?;
+        Ok(rows.iter_mut().map(read_entry).collect::<Result<_, _>>()?)
+    }
 }
 
 /// The credit with that reference.

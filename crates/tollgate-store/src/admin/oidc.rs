@@ -70,7 +70,7 @@ pub struct OidcRefresh {
     pub authenticated_at: Millis,
     /// The attempt to remove from the failed ones.
     pub attempt: SignInAttempt,
-    /// Now.
+    /// The time of the sign-in, in Unix milliseconds.
     pub now: Millis,
 }
 

@@ -17,7 +17,7 @@ pub struct AdminRequest {
     pub reason: Option<String>,
     /// The idempotency key, if the request has an `Idempotency-Key`.
     pub idempotency: Option<AdminIdempotency>,
-    /// Now.
+    /// The time of the request, in Unix milliseconds.
     pub now: Millis,
 }
 

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tollgate_core::{Amount, Millis, TaskState, id};
 
-use super::entries::{Entry, entries_of};
+use super::entries::Entry;
 use super::json::{amount_json, time_json};
 use super::request::AdminRequest;
 use super::write::{AdminChange, AdminRejection, AdminReply, AdminResult, Applied, Change};
@@ -337,7 +337,7 @@ impl Store {
                 .first(&POLLED_AT, args![task_id], |row| row.opt_int(0))
                 .await?
                 .flatten(),
-            entries: entries_of(self, task_id).await?,
+            entries: self.entries_of_object(task_id).await?,
         }))
     }
 

@@ -125,14 +125,14 @@ fn audit_sqlite(
     connection: &rusqlite::Connection,
     progress: &AuditProgress,
 ) -> Result<Vec<AuditViolation>, StoreError> {
-    sqlite::script(connection, "BEGIN")?;
+    sqlite::run_script(connection, "BEGIN")?;
     let found = check_all(
         &mut Tx::Sqlite(sqlite::Transaction::new(connection)),
         progress,
     )
     .now_or_never()
     .unwrap_or_else(|| unreachable!("SQLite returns without waiting"))?;
-    sqlite::script(connection, "COMMIT")?;
+    sqlite::run_script(connection, "COMMIT")?;
     Ok(found)
 }
 

@@ -7,7 +7,7 @@ use crate::db::Sql;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "usage",
-        details: "cost in billionths, requests and tokens that usage has beyond the books in this hour, of this model, user and key",
+        details: "cost in billionths, requests and tokens that usage has beyond the ledger in this hour, of this model, user and key",
         sql: Sql::both(
             "SELECT CAST(hour AS TEXT) || ' ' || model || ' ' || user_id || ' ' || key_id,
                     CAST(SUM(cost) AS BIGINT), CAST(SUM(requests) AS BIGINT), CAST(SUM(tokens) AS BIGINT)

@@ -81,8 +81,8 @@ const SET_OLDEST_COMPATIBLE: Sql = Sql::both(
      ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE meta.value < excluded.value",
 );
 
-/// The version of a database to which all migrations were applied.
-pub(crate) fn known_schema_version() -> i64 {
+/// The newest schema version that this program knows: that of a database to which all migrations were applied.
+pub fn known_schema_version() -> i64 {
     MIGRATIONS.len() as i64
 }
 
@@ -90,9 +90,10 @@ pub(crate) fn known_schema_version() -> i64 {
 /// schema is used unchanged if its newest program allows programs of this version, because nodes are upgraded one by one.
 pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if let Tx::Postgres(pg) = tx {
-        pg.script("SELECT pg_advisory_xact_lock(7053116)").await?;
+        pg.run_script("SELECT pg_advisory_xact_lock(7053116)")
+            .await?;
     }
-    script(tx, META).await?;
+    run_script(tx, META).await?;
     let version = match tx.first(&SELECT_VERSION, &[]).await? {
         Some(row) => row.int(0)?,
         None => 0,
@@ -108,13 +109,13 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     if let Tx::Postgres(pg) = tx
         && (1..known).contains(&version)
     {
-        pg.script(LOCK_WRITERS).await?;
+        pg.run_script(LOCK_WRITERS).await?;
     }
     for text in MIGRATIONS
         .iter()
         .skip(usize::try_from(version).unwrap_or(0))
     {
-        script(tx, text).await?;
+        run_script(tx, text).await?;
     }
     if version < known {
         tx.execute(&SET_VERSION, args![known]).await?;
@@ -134,10 +135,10 @@ pub(crate) async fn migrate(tx: &mut Tx<'_>) -> Result<(), StoreError> {
 /// # Errors
 /// The database's.
 pub(crate) async fn move_queue(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    script(tx, FILL_QUEUE).await?;
+    run_script(tx, FILL_QUEUE).await?;
     match tx {
-        Tx::Sqlite(open) => open.script(LEAVE_TASKS.sqlite)?,
-        Tx::Postgres(pg) => pg.script(LEAVE_TASKS.postgres).await?,
+        Tx::Sqlite(open) => open.run_script(LEAVE_TASKS.sqlite)?,
+        Tx::Postgres(pg) => pg.run_script(LEAVE_TASKS.postgres).await?,
     }
     tx.execute(&SET_OLDEST_COMPATIBLE, args![QUEUE_SCHEMA])
         .await?;
@@ -170,10 +171,10 @@ pub fn schema_sql(version: usize, is_postgres: bool) -> String {
 }
 
 /// Runs a migration, with its placeholders replaced for the database.
-async fn script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
+async fn run_script(tx: &mut Tx<'_>, text: &str) -> Result<(), DbError> {
     match tx {
-        Tx::Sqlite(open) => open.script(&for_sqlite(text)),
-        Tx::Postgres(pg) => pg.script(&for_postgres(text)).await,
+        Tx::Sqlite(open) => open.run_script(&for_sqlite(text)),
+        Tx::Postgres(pg) => pg.run_script(&for_postgres(text)).await,
     }
 }
 
@@ -225,8 +226,7 @@ mod tests {
     fn released_migrations_are_unchanged() {
         let checksums = MIGRATIONS.iter().map(|text| {
             let digest = Sha256::digest(text);
-            let digest = digest.iter().take(4);
-            digest.map(|byte| format!("{byte:02x}")).collect::<String>()
+            tollgate_core::id::hex(&digest[..4])
         });
         let checksums: Vec<String> = checksums.collect();
         assert_eq!(checksums[..RELEASED.len()], *RELEASED);

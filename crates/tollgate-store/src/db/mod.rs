@@ -10,8 +10,7 @@ pub(crate) mod sqlite;
 pub(crate) mod sqlite_copy;
 mod transaction;
 
-pub(crate) use migrate::known_schema_version;
-pub use migrate::schema_sql;
+pub use migrate::{known_schema_version, schema_sql};
 pub(crate) use one_of::{list_arg, one_of};
 pub(crate) use rows::RowsSql;
 pub(crate) use sql::{DbError, Row, Sql, Value, args, cells};

@@ -186,7 +186,7 @@ impl Transaction<'_> {
     }
 
     /// Runs several statements separated by semicolons.
-    pub(crate) async fn script(&mut self, text: &str) -> Result<(), DbError> {
+    pub(crate) async fn run_script(&mut self, text: &str) -> Result<(), DbError> {
         self.flush().await?;
         self.send_begin().await?;
         self.conn.client.batch_execute(text).await.map_err(db_error)

@@ -130,7 +130,7 @@ pub(crate) fn commit(conn: &Connection) -> Result<(), DbError> {
 /// Rolls back, unless SQLite has already done so.
 pub(crate) fn roll_back(conn: &Connection) {
     if !conn.is_autocommit()
-        && let Err(e) = script(conn, "ROLLBACK")
+        && let Err(e) = run_script(conn, "ROLLBACK")
     {
         tracing::error!(error = %e, "a transaction cannot be rolled back");
     }
@@ -289,8 +289,8 @@ impl<'c> Transaction<'c> {
     }
 
     /// Runs several statements separated by semicolons.
-    pub(crate) fn script(&self, text: &str) -> Result<(), DbError> {
-        script(self.conn, text)
+    pub(crate) fn run_script(&self, text: &str) -> Result<(), DbError> {
+        run_script(self.conn, text)
     }
 }
 
@@ -324,7 +324,7 @@ fn bind(statement: &mut Statement<'_>, args: &[Value<'_>]) -> Result<(), DbError
 }
 
 /// Runs several statements separated by semicolons.
-pub(crate) fn script(conn: &Connection, text: &str) -> Result<(), DbError> {
+pub(crate) fn run_script(conn: &Connection, text: &str) -> Result<(), DbError> {
     conn.execute_batch(text).map_err(db_error)
 }
 
@@ -352,8 +352,8 @@ mod tests {
     #[test]
     fn a_full_disk_has_its_own_error() {
         let conn = Connection::open_in_memory().unwrap();
-        script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
-        let written = script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");
+        run_script(&conn, "CREATE TABLE t (x BLOB); PRAGMA max_page_count = 4").unwrap();
+        let written = run_script(&conn, "INSERT INTO t VALUES (zeroblob(1000000))");
         assert!(matches!(written, Err(DbError::DiskFull(_))), "{written:?}");
     }
     #[test]
@@ -362,7 +362,7 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("a.db");
         let conn = open(&path).unwrap();
-        script(&conn, "CREATE TABLE t (x INT)").unwrap();
+        run_script(&conn, "CREATE TABLE t (x INT)").unwrap();
         drop(conn);
         empty_wal(&path).unwrap();
         let length = |suffix: &str| {

@@ -277,7 +277,7 @@ impl GrantsState {
     }
 
     /// Records that a grant of `amount` was opened.
-    pub(super) fn opened(&mut self, account: Account<'_>, id: String, amount: Amount) {
+    pub(super) fn record_open(&mut self, account: Account<'_>, id: String, amount: Amount) {
         let grant = Grant {
             user_id: account.user_id.to_owned(),
             key_id: account.key_id.to_owned(),
@@ -297,12 +297,12 @@ impl GrantsState {
 
     /// Records that a grant may have been opened of which only the id is known: it is closed soon.
     pub(super) fn may_be_open(&mut self, account: Account<'_>, id: String) {
-        self.opened(account, id.clone(), Amount::ZERO);
+        self.record_open(account, id.clone(), Amount::ZERO);
         self.retire_uncertain(&id);
     }
 
     /// Records that a grant was raised by `amount`.
-    pub(super) fn raised(&mut self, id: &str, amount: Amount) {
+    pub(super) fn record_raise(&mut self, id: &str, amount: Amount) {
         if let Some(grant) = self.grants.get_mut(id) {
             grant.add_free(amount);
             grant.granted += amount;
@@ -433,7 +433,7 @@ impl GrantsState {
     }
 
     /// Records that a release is on disk, or that its write failed: then the grant is retired, and closed later.
-    pub(super) fn returned(&mut self, id: &str, is_closed: bool, is_written: bool) {
+    pub(super) fn record_return(&mut self, id: &str, is_closed: bool, is_written: bool) {
         if is_closed && is_written {
             self.grants.remove(id);
             return;

@@ -84,10 +84,10 @@ impl Store {
             };
             match (write, written) {
                 (GrantWrite::Open(new), Ok(Ok(Some(amount)))) => {
-                    state.opened(account, new.id, amount);
+                    state.record_open(account, new.id, amount);
                 }
                 (GrantWrite::Raise(raise), Ok(Ok(Some(amount)))) => {
-                    state.raised(&raise.id, amount);
+                    state.record_raise(&raise.id, amount);
                 }
                 (_, Ok(Err(_))) => state.leave_without(&user_id),
                 (GrantWrite::Open(new), _) => state.may_be_open(account, new.id),
@@ -135,7 +135,7 @@ impl Store {
             self.writer
                 .grants
                 .lock()
-                .returned(&id, is_closed, is_written);
+                .record_return(&id, is_closed, is_written);
             written.map(drop)
         });
         join_all(writes).await.into_iter().collect()

@@ -1,11 +1,8 @@
 //! A Bloom filter over the request ids of a block, as text: two characters, which are twelve bits, for each id. It finds every id that was added, and
 //! about one in 300 ids that were not.
 
-use std::hash::Hasher as _;
-
-use fnv::FnvHasher;
-
 use super::layout::BLOCK_ROWS;
+use crate::stable_hash::hash_text;
 
 /// Bits in a character, from [`FIRST_CHARACTER`] on.
 const BITS: usize = 6;
@@ -52,23 +49,13 @@ pub(super) fn bit_positions(id: &str) -> Vec<(i64, i64)> {
 
 /// The positions that an id sets, out of `bits`.
 fn positions(id: &str, bits: usize) -> impl Iterator<Item = usize> {
-    let hash = hash(id);
+    let hash = hash_text(id);
     let (first, step) = (hash & 0xffff_ffff, (hash >> 32) | 1);
     let bits = bits.max(1) as u64;
     (0..PROBES).map(move |probe| {
         let at = first.wrapping_add(probe.wrapping_mul(step)) % bits;
         usize::try_from(at).unwrap_or(0)
     })
-}
-
-/// FNV-1a, mixed as by `SplitMix64`. It must never change, because filters are stored.
-fn hash(id: &str) -> u64 {
-    let mut hasher = FnvHasher::default();
-    hasher.write(id.as_bytes());
-    let mut hash = hasher.finish();
-    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ (hash >> 31)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(super) async fn run(
     };
     for (table, _) in TABLES {
         let mut tx = connection.begin();
-        tx.script(&format!("ALTER TABLE {table} VALIDATE CONSTRAINT {NAME}"))
+        tx.run_script(&format!("ALTER TABLE {table} VALIDATE CONSTRAINT {NAME}"))
             .await?;
         tx.commit().await?;
     }
@@ -72,8 +72,8 @@ pub(super) async fn run(
         .replace("{bound}", &bound)
         .replace("{day}", &day);
     let mut tx = connection.begin();
-    tx.script(LIMITS).await?;
-    tx.script(&script).await?;
+    tx.run_script(LIMITS).await?;
+    tx.run_script(&script).await?;
     tx.commit().await?;
     tracing::info!(
         until = day,
@@ -96,9 +96,9 @@ async fn change(
     statement: impl Fn((&str, &str)) -> String,
 ) -> Result<(), StoreError> {
     let mut tx = connection.begin();
-    tx.script(LIMITS).await?;
+    tx.run_script(LIMITS).await?;
     for table in TABLES {
-        tx.script(&statement(table)).await?;
+        tx.run_script(&statement(table)).await?;
     }
     tx.commit().await?;
     Ok(())

@@ -181,8 +181,8 @@ async fn add(
         .replace("{until}", &id::min_task_id_at(until))
         .replace("{day}", &day_name(until));
     let mut tx = connection.begin();
-    tx.script(LIMITS).await?;
-    tx.script(&script).await?;
+    tx.run_script(LIMITS).await?;
+    tx.run_script(&script).await?;
     tx.commit().await?;
     tracing::info!(until = day_name(until), "added partitions for tasks");
     Ok(())
@@ -203,10 +203,10 @@ async fn drop_if_expired(
         return Ok(());
     }
     let mut tx = connection.begin();
-    tx.script(LIMITS).await?;
-    tx.script("LOCK TABLE ONLY tasks, ONLY attempts, ONLY callbacks, ONLY callback_tries IN ACCESS EXCLUSIVE MODE")
+    tx.run_script(LIMITS).await?;
+    tx.run_script("LOCK TABLE ONLY tasks, ONLY attempts, ONLY callbacks, ONLY callback_tries IN ACCESS EXCLUSIVE MODE")
         .await?;
-    tx.script(&format!(
+    tx.run_script(&format!(
         "DROP TABLE tasks{suffix}, attempts{suffix}, callbacks{suffix}, callback_tries{suffix}"
     ))
     .await?;

@@ -82,7 +82,7 @@ impl Replica {
     }
 
     /// The first row of a query, within a second.
-    pub(super) async fn one(&self, sql: &Sql) -> Result<Row, String> {
+    pub(super) async fn query_first(&self, sql: &Sql) -> Result<Row, String> {
         let rows = tokio::time::timeout(READ_TIMEOUT, self.readers.query(sql, &[])).await;
         let rows = rows.map_err(|_| "it does not respond within 1 s".to_owned())?;
         let first = rows.map_err(|e| e.to_string())?.into_iter().next();

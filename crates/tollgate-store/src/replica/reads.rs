@@ -111,13 +111,17 @@ impl Store {
         };
         if !replica.lock().is_known {
             let own = of_primary(&IDENTITY).await?.text(0).map_err(in_row)?;
-            let other = replica.one(&IDENTITY).await?.text(0).map_err(in_row)?;
+            let other = replica
+                .query_first(&IDENTITY)
+                .await?
+                .text(0)
+                .map_err(in_row)?;
             if own != other {
                 return Err("it is a replica of another database".to_owned());
             }
             replica.lock().is_known = true;
         }
-        let replayed = replica.one(&REPLAYED).await?;
+        let replayed = replica.query_first(&REPLAYED).await?;
         if replayed.int(1).map_err(in_row)? == 0 {
             return Err("it is no replica: it is not in recovery".to_owned());
         }

@@ -147,7 +147,7 @@ pub struct TaskClaim {
     pub limit: usize,
     /// When the leases expire.
     pub until: Millis,
-    /// Now.
+    /// The time of the claim, in Unix milliseconds.
     pub now: Millis,
     /// How the tasks are shared among users.
     pub share: FairShare,

@@ -97,7 +97,7 @@ pub struct TaskFinish {
     pub end: TaskEnd,
     /// The attempt that ends with the task.
     pub attempt: Option<AttemptEnd>,
-    /// Now.
+    /// The time of the write, in Unix milliseconds.
     pub now: Millis,
 }
 

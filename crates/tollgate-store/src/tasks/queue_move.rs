@@ -81,7 +81,7 @@ async fn move_on_postgres(config: &tokio_postgres::Config, now: Millis) -> Resul
     let mut connection = postgres::Connection::open(config).await?;
     let mut tx = Tx::Postgres(connection.begin());
     if let Tx::Postgres(pg) = &mut tx {
-        pg.script(LOCK_ALONE).await?;
+        pg.run_script(LOCK_ALONE).await?;
     }
     // Another leader may have moved it in between, or an older node may have started.
     let moved = tx.first(&HAS_MOVED, &[]).await?;

@@ -77,7 +77,7 @@ impl QueueState {
             return Ok(QueueTable::Queue);
         }
         if let Tx::Postgres(pg) = tx {
-            pg.script(SHARE_LOCK).await?;
+            pg.run_script(SHARE_LOCK).await?;
         }
         let row = tx.first(&HAS_MOVED, &[]).await?;
         let value = row.map_or(Ok(0), |row| row.int(0))?;

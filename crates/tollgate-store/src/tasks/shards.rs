@@ -6,10 +6,9 @@
 //! been due for [`FOREIGN_DELAY`], because its node is full or gone. If two nodes disagree about the owner of a shard for a moment, both search it:
 //! row locks decide, as always.
 
-use std::hash::Hasher as _;
-
-use fnv::FnvHasher;
 use tollgate_core::Millis;
+
+use crate::stable_hash::{hash_text, mix_bits};
 
 /// The number of shards.
 pub const SHARDS: u32 = 64;
@@ -27,11 +26,11 @@ impl Shards {
 
     /// The shards of the node `own` among `nodes`; these include `own` if it takes part. If it does not, the set is empty.
     pub fn of_node<'a>(own: &str, nodes: impl IntoIterator<Item = &'a str>) -> Self {
-        let nodes: Vec<(u64, &str)> = nodes.into_iter().map(|id| (hash(id), id)).collect();
+        let nodes: Vec<(u64, &str)> = nodes.into_iter().map(|id| (hash_text(id), id)).collect();
         let owner = |shard: u32| {
             nodes
                 .iter()
-                .max_by_key(|(node, id)| (mix(*node ^ mix(u64::from(shard))), *id))
+                .max_by_key(|(node, id)| (mix_bits(*node ^ mix_bits(u64::from(shard))), *id))
         };
         let owned = (0..SHARDS).filter(|shard| owner(*shard).is_some_and(|(_, id)| *id == own));
         Self(owned.fold(0, |set, shard| set | (1 << shard)))
@@ -54,26 +53,12 @@ impl Shards {
     /// The shard of the set for the tasks of a user; one of all shards if the set is empty.
     pub(crate) fn shard_of_user(self, user_id: &str) -> u32 {
         let set = if self.0 == 0 { u64::MAX } else { self.0 };
-        let skipped = hash(user_id) % u64::from(set.count_ones());
+        let skipped = hash_text(user_id) % u64::from(set.count_ones());
         let mut owned = (0..SHARDS).filter(|shard| (set >> shard) & 1 == 1);
         owned
             .nth(usize::try_from(skipped).unwrap_or(0))
             .unwrap_or(0)
     }
-}
-
-/// A hash that is the same in all versions of this program (FNV-1a).
-fn hash(text: &str) -> u64 {
-    let mut hasher = FnvHasher::default();
-    hasher.write(text.as_bytes());
-    mix(hasher.finish())
-}
-
-/// Distributes the bits of a number (the last step of splitmix64).
-fn mix(number: u64) -> u64 {
-    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Link {
                 migrate(&mut Tx::Sqlite(sqlite::Transaction::new(&conn)))
                     .await
                     .map_err(|e| e.in_setup(&path.display().to_string()))?;
-                sqlite::script(&conn, "COMMIT").map_err(unusable)?;
+                sqlite::run_script(&conn, "COMMIT").map_err(unusable)?;
                 Ok(Self::Sqlite(conn))
             }
             Target::Postgres(config) => {

@@ -35,7 +35,8 @@ async fn live_nodes_are_listed_with_their_records(db: &Db) {
         store.heartbeat(&node.id, NOW + 2 * SECOND).await.unwrap();
         store.record_node(node.clone()).await.unwrap();
     }
-    assert!(store.lead("node_a", NOW + 2 * SECOND, NOW).await.unwrap());
+    let leads = store.acquire_leadership("node_a", NOW + 2 * SECOND, NOW);
+    assert!(leads.await.unwrap());
     let leader = NodeRecord {
         is_leader: true,
         ..a.clone()
@@ -51,7 +52,8 @@ async fn one_node_leads_until_it_ends_or_its_lease_expires(db: &Db) {
     let lease = 2 * SECOND;
     let lead = async |node: String, now| {
         let store = if node.as_str() < "c" { &store } else { &other };
-        store.lead(&node, now + lease, now).await.unwrap()
+        let leads = store.acquire_leadership(&node, now + lease, now);
+        leads.await.unwrap()
     };
     let names = ["a", "b", "c", "d"].map(str::to_owned);
     let leads = join_all(names.clone().map(|name| lead(name, NOW))).await;

@@ -277,10 +277,11 @@ impl Node {
                 (_, Some(None)) => self.state.leave_without("user"),
                 (GrantWrite::Open(new), Some(Some(amount))) => {
                     let amount = Amount::from_nanos(amount);
-                    self.state.opened(ACCOUNT, new.id, amount);
+                    self.state.record_open(ACCOUNT, new.id, amount);
                 }
                 (GrantWrite::Raise(raise), Some(Some(amount))) if amount > 0 => {
-                    self.state.raised(&raise.id, Amount::from_nanos(amount));
+                    self.state
+                        .record_raise(&raise.id, Amount::from_nanos(amount));
                 }
                 (GrantWrite::Open(new), None) => self.state.may_be_open(ACCOUNT, new.id),
                 (GrantWrite::Raise(raise), _) => self.state.retire_uncertain(&raise.id),
@@ -290,7 +291,8 @@ impl Node {
             let is_closed = returned.part.is_none();
             let is_known = end.is_applied() && db.apply_return(&returned);
             let is_written = end == End::Committed && (is_closed || is_known);
-            self.state.returned(&returned.id, is_closed, is_written);
+            self.state
+                .record_return(&returned.id, is_closed, is_written);
         }
     }
 
@@ -357,7 +359,7 @@ impl Node {
         for returned in self.state.take_returns() {
             let is_closed = returned.part.is_none();
             db.apply_return(&returned);
-            self.state.returned(&returned.id, is_closed, true);
+            self.state.record_return(&returned.id, is_closed, true);
         }
         assert!(self.state.grants.is_empty(), "{:?}", self.state.grants);
     }
@@ -409,7 +411,7 @@ fn a_chat_that_waited_is_counted_once() {
         panic!("no grant is opened")
     };
     assert_eq!(new.max, cent + cent);
-    state.opened(ACCOUNT, new.id, new.max);
+    state.record_open(ACCOUNT, new.id, new.max);
     state.end_change("key");
     let (step, write) = state.reserve(ACCOUNT, cent, 0, true);
     assert!(matches!(step, Step::Reserved(_)));
@@ -421,7 +423,7 @@ fn grants_are_retired_after_a_gap_between_heartbeats_by_the_wall_clock() {
     let mut state = GrantsState::default();
     let lease = 30_000;
     state.heartbeat_confirmed("node", Instant::now(), 0, lease);
-    state.opened(ACCOUNT, "grant".to_owned(), Amount::from_nanos(1));
+    state.record_open(ACCOUNT, "grant".to_owned(), Amount::from_nanos(1));
     state.heartbeat_confirmed("node", Instant::now(), lease / 2, lease);
     assert!(!state.grants["grant"].is_retired);
     state.heartbeat_confirmed("node", Instant::now(), lease * 3 / 2, lease);

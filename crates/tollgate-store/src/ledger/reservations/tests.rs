@@ -122,14 +122,14 @@ impl Model {
         std::fs::copy(template, &path).unwrap();
         let writer = sqlite::open(&path).unwrap();
         writer.pragma_update(None, "synchronous", "off").unwrap();
-        sqlite::script(&writer, &format!(
+        sqlite::run_script(&writer, &format!(
             "INSERT INTO users (id, name, unlimited, balance, held, used, created_at) VALUES ('user_1', 'ann', 0, {BALANCE}, 0, 0, 0);
              INSERT INTO keys (id, user_id, label, hash, quota, held, used, created_at, bare_envelope)
              VALUES ('key_1', 'user_1', '', 'h', {QUOTA}, 0, 0, 0, 0);",
         ))
         .unwrap();
         if has_budget {
-            sqlite::script(&writer, &format!(
+            sqlite::run_script(&writer, &format!(
                 "INSERT INTO budgets (id, owner_id, amount, period, hard, spent, period_start, created_at, version)
                  VALUES ('bud_1', 'user_1', {BUDGET}, 'day', 1, 0, 0, 0, 1);
                  UPDATE users SET budgets = 1;",
@@ -273,7 +273,7 @@ impl Model {
                 assert_eq!(is_set, -raised <= free[1]);
                 if is_set {
                     let update = format!("UPDATE keys SET quota = {quota}");
-                    sqlite::script(&self.writer, &update).unwrap();
+                    sqlite::run_script(&self.writer, &update).unwrap();
                     after.quota = quota;
                     after.key += raised;
                 }

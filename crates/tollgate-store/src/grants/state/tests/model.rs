@@ -157,7 +157,8 @@ impl Node {
                 let is_closed = returned.part.is_none();
                 let is_written =
                     matches!(applied, Some(Applied::Returned(known)) if is_closed || known);
-                self.state.returned(&returned.id, is_closed, is_written);
+                self.state
+                    .record_return(&returned.id, is_closed, is_written);
             }
             (Job::Settle { chat, covered }, applied) => {
                 let spent = match applied {
@@ -179,10 +180,11 @@ impl Node {
             (_, Some(Applied::Given(None))) => self.state.leave_without("user"),
             (GrantWrite::Open(new), Some(Applied::Given(Some(amount)))) => {
                 let amount = Amount::from_nanos(amount);
-                self.state.opened(ACCOUNT, new.id, amount);
+                self.state.record_open(ACCOUNT, new.id, amount);
             }
             (GrantWrite::Raise(raise), Some(Applied::Given(Some(amount)))) if amount > 0 => {
-                self.state.raised(&raise.id, Amount::from_nanos(amount));
+                self.state
+                    .record_raise(&raise.id, Amount::from_nanos(amount));
             }
             (GrantWrite::Open(new), _) => self.state.may_be_open(ACCOUNT, new.id),
             (GrantWrite::Raise(raise), _) => self.state.retire_uncertain(&raise.id),
