@@ -8,9 +8,9 @@ use axum::{Extension, Router};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, StatusCode, Uri, header};
 use tollgate_console::{CONTENT_SECURITY_POLICY, PAGE, find_asset};
-use tollgate_server::http::handler::{erase, get};
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::listener_role::ListenerRole;
+use tollgate_server::routes::erased_handler::{erase, get};
 use tollgate_server::routes::fallback::unknown_path;
 use tollgate_server::state::App;
 

@@ -13,8 +13,8 @@ mod sign_in;
 use std::sync::Arc;
 
 use axum::Router;
-use tollgate_server::http::handler::get;
 use tollgate_server::listener_role::ListenerRole;
+use tollgate_server::routes::erased_handler::get;
 use tollgate_server::state::App;
 
 /// All these routes, on a listener of this role, for [`tollgate_server::router::GatewayService`].

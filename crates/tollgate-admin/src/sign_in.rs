@@ -13,12 +13,13 @@ use serde_json::Value;
 use tollgate_core::clock::MINUTE;
 use tollgate_core::{ApiError, Millis, id};
 use tollgate_server::http::client_address::{PeerAddress, client_address};
-use tollgate_server::http::handler::get;
+use tollgate_server::http::cookies::find_cookie;
 use tollgate_server::http::reply::ErrorResponse;
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::listener_role::ListenerRole;
 use tollgate_server::oidc::cookie::{self, Pages, Pending};
 use tollgate_server::oidc::{Account, OidcError, OidcProvider};
+use tollgate_server::routes::erased_handler::get;
 use tollgate_server::state::App;
 use tollgate_store::{
     AdminRejection, AdminReply, AdminRequest, KeyLimits, NewKey, NewPortalSession, NewSession,
@@ -27,10 +28,8 @@ use tollgate_store::{
 use url::form_urlencoded;
 
 use crate::admin::endpoint::set_host;
-use crate::admin::{
-    Query, admin_session, admin_session_cookie, cookie as find_cookie, is_plain_loopback,
-};
-use crate::portal::portal_session_cookie;
+use crate::admin::{COOKIE_AGE_S, Query, admin_cookie_header, admin_session, is_plain_loopback};
+use crate::portal::portal_cookie_header;
 
 /// Failed sign-ins of one address in 15 minutes, after which further ones are rejected.
 const MAX_FAILURES: i64 = 20;
@@ -195,7 +194,8 @@ async fn read_start(visit: &Visit) -> Result<Pending, ApiError> {
     let session = match query.get("fresh") {
         None => None,
         Some("1") if pages == Pages::Console => {
-            admin_session(&visit.app, &visit.parts.headers, visit.now).await
+            let (store, url) = (&visit.app.store, &visit.app.console_url);
+            admin_session(store, url, &visit.parts.headers, visit.now).await
         }
         Some(_) => return Err(invalid("fresh", "must be 1, and only for the console")),
     };
@@ -372,10 +372,11 @@ async fn begin_admin_session(
     };
     let request = visit.request(&text(&admin, "name"));
     written(store.begin_session(&request, new).await?)?;
-    Ok(admin_session_cookie(
-        &visit.app,
+    Ok(admin_cookie_header(
+        &visit.app.console_url,
         &visit.parts.headers,
         &secret,
+        COOKIE_AGE_S,
     ))
 }
 
@@ -418,10 +419,11 @@ async fn begin_portal_session(
         nonce_hash: Some(nonce_hash),
     };
     written(store.begin_portal_session(&request, new).await?)?;
-    Ok(portal_session_cookie(
-        &visit.app,
+    Ok(portal_cookie_header(
+        &visit.app.public_url,
         &visit.parts.headers,
         &secret,
+        COOKIE_AGE_S,
     ))
 }
 

@@ -17,9 +17,9 @@ use crate::chat::endpoint::{CHAT_PATHS, ChatOperation, ChatPath, Endpoint};
 use crate::chat::handler;
 use crate::chat::request::ChatRequest;
 use crate::http::client_address::PeerAddress;
-use crate::http::handler::{ErasedHandler, erase, get, post};
 use crate::http::trace::{TraceLayer, TracedResponse, trace_request};
 use crate::listener_role::ListenerRole;
+use crate::routes::erased_handler::{ErasedHandler, erase, get, post};
 use crate::routes::{
     balance, chat, fallback, files, health, images, models, quote, speech, tasks, uploads, videos,
     webhooks,

@@ -69,7 +69,7 @@ pub struct App {
     pub body_budget: BodyBudget,
     /// Prometheus metrics.
     pub metrics: Arc<Metrics>,
-    /// The clock.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,

@@ -123,7 +123,7 @@ fn parse_role(name: &str, value: &Value) -> Result<Role, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let name = fields.required("name", fields::actor_name)?;
+    let name = fields.required("name", fields::parse_actor_name)?;
     let role = fields.required("role", parse_role)?;
     let request = call.write(fields, &[READ_ONLY, &["disabled"]].concat())?;
     call.actor()?.check_grant(role.scopes(), call.now)?;
@@ -166,9 +166,9 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let role = fields.patched("role", parse_role)?;
     let patch = AdminPatch {
-        name: fields.patched("name", fields::actor_name)?,
+        name: fields.patched("name", fields::parse_actor_name)?,
         role: role.map(|role| role.name().to_owned()),
-        disabled: fields.patched("disabled", fields::flag)?,
+        disabled: fields.patched("disabled", fields::parse_flag)?,
     };
     let request = call.write(fields, READ_ONLY)?;
     if let Some(role) = role {

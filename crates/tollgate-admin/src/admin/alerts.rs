@@ -205,9 +205,11 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let secret = generate_secret();
     let new = NewAlert {
         kind: fields.required("on", parse_kind)?,
-        threshold: fields.optional("threshold", fields::non_negative_amount)?,
-        url: fields.required("url", fields::text)?,
-        enabled: fields.optional("enabled", fields::flag)?.unwrap_or(true),
+        threshold: fields.optional("threshold", fields::parse_non_negative_amount)?,
+        url: fields.required("url", fields::parse_text)?,
+        enabled: fields
+            .optional("enabled", fields::parse_flag)?
+            .unwrap_or(true),
         secret: secret.clone(),
     };
     let request = call.write(fields, READ_ONLY)?;
@@ -233,9 +235,9 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let patch = AlertPatch {
         kind: fields.patched("on", parse_kind)?,
-        threshold: fields.nullable("threshold", fields::non_negative_amount)?,
-        url: fields.patched("url", fields::text)?,
-        enabled: fields.patched("enabled", fields::flag)?,
+        threshold: fields.nullable("threshold", fields::parse_non_negative_amount)?,
+        url: fields.patched("url", fields::parse_text)?,
+        enabled: fields.patched("enabled", fields::parse_flag)?,
     };
     let request = call.write(fields, READ_ONLY)?;
     let patched = patch.apply_to(&alert);

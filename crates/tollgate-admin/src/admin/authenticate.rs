@@ -5,10 +5,11 @@ use std::sync::Arc;
 use http::{HeaderMap, Method, header};
 use serde_json::{Value, json};
 use tollgate_core::clock::MINUTE;
-use tollgate_core::{Millis, id};
+use tollgate_core::{Millis, Secret, id};
 use tollgate_server::http::admin_error::AdminError;
+use tollgate_server::http::cookies::find_cookie;
 use tollgate_server::state::App;
-use tollgate_store::{Key, Session, StoreError, time_json};
+use tollgate_store::{Key, Session, Store, StoreError, time_json};
 
 use super::scope::{Role, Scope, Scopes};
 
@@ -17,6 +18,8 @@ const COOKIE: &str = "__Host-tollgate_session";
 const LOOPBACK_COOKIE: &str = "tollgate_session";
 /// A header that pages of other origins cannot send: it protects requests with a cookie against cross-site request forgery.
 const CONSOLE_HEADER: &str = "x-tollgate-console";
+/// How long a browser keeps a session cookie of console or portal, in seconds; the session may end earlier.
+pub(crate) const COOKIE_AGE_S: u32 = 7 * 86_400;
 /// Shortest time between two writes of the last use of a token or session.
 pub(crate) const USE_INTERVAL: Millis = MINUTE;
 
@@ -174,11 +177,11 @@ pub(super) async fn authenticate(
     method: &Method,
     headers: &HeaderMap,
 ) -> Result<Actor, AdminError> {
-    if let Some(token) = bearer(headers) {
-        return bearer_actor(app, token).await;
-    }
     let now = app.clock.now();
-    let session = find_session(app, headers, now).await?;
+    if let Some(token) = bearer(headers) {
+        return bearer_actor(&app.admin_key, &app.store, token, now).await;
+    }
+    let session = find_session(&app.store, &app.console_url, headers, now).await?;
     let session = session.ok_or_else(AdminError::unauthorized)?;
     if !method.is_safe() {
         check_same_origin(&app.console_url, headers)?;
@@ -191,24 +194,36 @@ pub(super) async fn authenticate(
 
 /// The session of the request's cookie, if it has not ended.
 async fn find_session(
-    app: &App,
+    store: &Store,
+    console_url: &str,
     headers: &HeaderMap,
     now: Millis,
 ) -> Result<Option<Session>, StoreError> {
-    let Some(secret) = cookie(headers, session_cookie(app, headers)) else {
+    let Some(secret) = find_cookie(headers, session_cookie_name(console_url, headers)) else {
         return Ok(None);
     };
     let hash = id::key_hash(secret);
-    app.store.session_by_hash(&hash, now).await
+    store.session_by_hash(&hash, now).await
 }
 
 /// The session of the request's cookie, if the request has one and the database can be read.
-pub(crate) async fn admin_session(app: &App, headers: &HeaderMap, now: Millis) -> Option<Session> {
-    find_session(app, headers, now).await.ok().flatten()
+pub(crate) async fn admin_session(
+    store: &Store,
+    console_url: &str,
+    headers: &HeaderMap,
+    now: Millis,
+) -> Option<Session> {
+    let session = find_session(store, console_url, headers, now).await;
+    session.ok().flatten()
 }
 
-async fn bearer_actor(app: &App, token: &str) -> Result<Actor, AdminError> {
-    if app.admin_key.matches(token) {
+async fn bearer_actor(
+    admin_key: &Secret,
+    store: &Store,
+    token: &str,
+    now: Millis,
+) -> Result<Actor, AdminError> {
+    if admin_key.matches(token) {
         return Ok(Actor {
             kind: ActorKind::Owner,
             name: "owner".to_owned(),
@@ -221,12 +236,11 @@ async fn bearer_actor(app: &App, token: &str) -> Result<Actor, AdminError> {
     if !token.starts_with("adm_") {
         return Err(AdminError::unauthorized());
     }
-    let found = app.store.admin_token_by_hash(&id::key_hash(token)).await?;
-    let now = app.clock.now();
+    let found = store.admin_token_by_hash(&id::key_hash(token)).await?;
     let found = found.filter(|token| token.expires_at.is_none_or(|at| at > now));
     let token = found.ok_or_else(AdminError::unauthorized)?;
     if token.last_used_at.is_none_or(|at| at + USE_INTERVAL <= now) {
-        app.store.note_admin_token_use(&token.id, now);
+        store.note_admin_token_use(&token.id, now);
     }
     let scopes = token
         .scopes
@@ -265,23 +279,12 @@ pub(crate) fn is_plain_loopback(url: &str, headers: &HeaderMap) -> bool {
 }
 
 /// The name of the session cookie.
-pub(super) fn session_cookie(app: &App, headers: &HeaderMap) -> &'static str {
-    if is_plain_loopback(&app.console_url, headers) {
+pub(super) fn session_cookie_name(console_url: &str, headers: &HeaderMap) -> &'static str {
+    if is_plain_loopback(console_url, headers) {
         LOOPBACK_COOKIE
     } else {
         COOKIE
     }
-}
-
-/// The value of a cookie.
-pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let lines = headers.get_all(header::COOKIE).into_iter();
-    let pairs = lines.filter_map(|line| line.to_str().ok());
-    let mut pairs = pairs.flat_map(|line| line.split(';'));
-    pairs.find_map(|pair| {
-        let (known, value) = pair.trim().split_once('=')?;
-        (known == name).then_some(value)
-    })
 }
 
 /// Checks that an unsafe request comes from a page of this gateway, whose public URL is `url`.

@@ -143,8 +143,8 @@ fn mode(name: &str, value: &Value) -> Result<bool, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let user_id = fields.optional("user_id", fields::text)?;
-    let key_id = fields.optional("key_id", fields::text)?;
+    let user_id = fields.optional("user_id", fields::parse_text)?;
+    let key_id = fields.optional("key_id", fields::parse_text)?;
     let (owner, owner_id) = match (user_id, key_id) {
         (Some(user_id), None) => (BudgetOwner::User, user_id),
         (None, Some(key_id)) => (BudgetOwner::Key, key_id),
@@ -161,7 +161,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     let new = NewBudget {
         owner,
         owner_id,
-        amount: fields.required("amount", fields::non_negative_amount)?,
+        amount: fields.required("amount", fields::parse_non_negative_amount)?,
         period: fields.required("period", period)?,
         is_hard: fields.required("mode", mode)?,
     };
@@ -184,7 +184,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let budget = find(&call).await?;
     let mut fields = call.fields()?;
     let patch = BudgetPatch {
-        amount: fields.patched("amount", fields::non_negative_amount)?,
+        amount: fields.patched("amount", fields::parse_non_negative_amount)?,
         period: fields.patched("period", period)?,
         is_hard: fields.patched("mode", mode)?,
     };

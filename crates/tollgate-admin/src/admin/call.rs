@@ -29,7 +29,7 @@ pub struct Call {
     pub app: Arc<App>,
     /// The caller; `None` if the endpoint is public (sign-in).
     pub actor: Option<Actor>,
-    /// The path.
+    /// The path of the request.
     pub path: String,
     /// The values of the path's parameters.
     pub ids: Vec<String>,
@@ -39,7 +39,7 @@ pub struct Call {
     pub(super) is_list: bool,
     /// The query parameters, not checked yet.
     pub query: Query,
-    /// The headers.
+    /// The headers of the request.
     pub headers: HeaderMap,
     /// The client's address; behind trusted proxies, the one that they report.
     pub address: IpAddr,
@@ -145,7 +145,7 @@ impl Call {
         let reason = match (reason, self.headers.get(REASON_HEADER)) {
             (None, Some(value)) => {
                 let text = String::from_utf8_lossy(value.as_bytes()).into_owned();
-                Some(fields::text(REASON_HEADER, &Value::String(text))?)
+                Some(fields::parse_text(REASON_HEADER, &Value::String(text))?)
             }
             (reason, _) => reason,
         };
@@ -214,7 +214,7 @@ impl Call {
         mut fields: Fields,
         read_only: &[&str],
     ) -> Result<AdminRequest, AdminError> {
-        let reason = fields.optional("reason", fields::text)?;
+        let reason = fields.optional("reason", fields::parse_text)?;
         let body = fields.finish(read_only)?;
         self.write_request(&body, reason)
     }

@@ -115,7 +115,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     check_secrets_scope(&call, &[API_KEYS])?;
     let mut fields = call.fields()?;
     let name = fields.required("name", channel_name)?;
-    let keys = fields.nullable(API_KEYS, any)?.flatten();
+    let keys = fields.nullable(API_KEYS, accept_any)?.flatten();
     let settings = fields.take_all_but(&[READ_ONLY, &[REASON]].concat());
     let request = call.write(fields, READ_ONLY)?;
     let channel = StoredChannel {
@@ -131,7 +131,7 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     }
     let change = ConfigurationChange::Create(channel.to_row());
     let id = (ConfigurationKind::Channel, name.as_str());
-    configured::write(&call, &request, id, change, show(&call, false)).await
+    configured::write_configuration(&call, &request, id, change, show(&call, false)).await
 }
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
@@ -149,7 +149,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     }
     configured::check_query(&call)?;
     let mut fields = call.fields()?;
-    let keys = fields.nullable(API_KEYS, any)?;
+    let keys = fields.nullable(API_KEYS, accept_any)?;
     let read_only = [READ_ONLY, &["name"]].concat();
     let patch = fields.take_all_but(&[read_only.as_slice(), &[REASON]].concat());
     let request = call.write(fields, &read_only)?;
@@ -169,7 +169,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let (_, version) = found.target.writable(&call, "channel")?;
     let change = ConfigurationChange::Replace(body, version);
     let id = (ConfigurationKind::Channel, call.id());
-    configured::write(&call, &request, id, change, show(&call, found.is_paused)).await
+    configured::write_configuration(&call, &request, id, change, show(&call, found.is_paused)).await
 }
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
@@ -179,7 +179,7 @@ async fn delete(call: Call) -> Result<Reply, AdminError> {
     let (_, version) = found.target.writable(&call, "channel")?;
     let change = ConfigurationChange::Delete(version);
     let id = (ConfigurationKind::Channel, call.id());
-    configured::write(&call, &request, id, change, show(&call, found.is_paused)).await
+    configured::write_configuration(&call, &request, id, change, show(&call, found.is_paused)).await
 }
 
 async fn pause(call: Call) -> Result<Reply, AdminError> {
@@ -222,7 +222,7 @@ async fn set_pause(
 async fn test(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
     let mut fields = call.fields()?;
-    fields.optional(REASON, fields::text)?;
+    fields.optional(REASON, fields::parse_text)?;
     fields.finish(&[])?;
     let reloadable = call.app.reloadable.current();
     let results = match open_channel(&reloadable, &call) {
@@ -325,7 +325,7 @@ fn read_keys(
             Err(AdminError::invalid(field, message))
         }
     };
-    fields::list(one)(API_KEYS, keys)
+    fields::parse_list(one)(API_KEYS, keys)
 }
 
 /// Whether a text `env:NAME` names a secret of the gateway itself: the variable of a setting other than a channel's, or of the access keys of S3.
@@ -368,6 +368,6 @@ fn pause_seconds(field: &str, value: &Value) -> Result<i64, AdminError> {
     seconds.ok_or_else(|| AdminError::invalid(field, message()))
 }
 
-fn any(_: &str, value: &Value) -> Result<Value, AdminError> {
+fn accept_any(_: &str, value: &Value) -> Result<Value, AdminError> {
     Ok(value.clone())
 }

@@ -86,7 +86,7 @@ async fn list_channels(call: Call) -> Result<Reply, AdminError> {
     let channels = all(&call.app.reloadable.current(), &stored, call.now);
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: configured::listed("name", channels, &sources),
+        objects: configured::list_items("name", channels, &sources),
     };
     list::reply(&call, listing).await
 }

@@ -84,7 +84,7 @@ async fn validate(call: Call) -> Result<Reply, AdminError> {
         let text = value.as_str().map(str::to_owned);
         text.ok_or_else(|| AdminError::invalid(name, "must be the text of a configuration file"))
     })?;
-    fields.optional("reason", fields::text)?;
+    fields.optional("reason", fields::parse_text)?;
     fields.finish(&[])?;
     Ok(Reply::json(match Config::check_text(&text) {
         Ok(warnings) => json!({ "ok": true, "errors": [], "warnings": warnings }),

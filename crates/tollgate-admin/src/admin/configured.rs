@@ -102,7 +102,11 @@ pub(super) fn check_query(call: &Call) -> Result<(), AdminError> {
 }
 
 /// Objects of these sources as a list needs them, sorted by the member `name`; an object of the file precedes one of the database with the same name.
-pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec<(String, Value)> {
+pub(super) fn list_items(
+    name: &str,
+    objects: Vec<Value>,
+    sources: &[Source],
+) -> Vec<(String, Value)> {
     let is_listed = |object: &Value| {
         sources
             .iter()
@@ -126,7 +130,7 @@ pub(super) fn listed(name: &str, objects: Vec<Value>, sources: &[Source]) -> Vec
 ///
 /// # Errors
 /// The error for the rejection.
-pub(super) async fn write(
+pub(super) async fn write_configuration(
     call: &Call,
     request: &AdminRequest,
     (kind, name): (ConfigurationKind, &str),

@@ -1,4 +1,5 @@
-//! Rows of a list as CSV (RFC 4180), safe to open in a spreadsheet.
+//! Rows of a list as CSV (RFC 4180), safe to open in a spreadsheet. The crate `csv` would replace only the quoting of a cell and the joining of
+//! cells: it does not escape formulas.
 
 use serde_json::Value;
 

@@ -84,7 +84,7 @@ async fn list_models(call: Call) -> Result<Reply, AdminError> {
     let models = all(&call.app.reloadable.current(), &stored);
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: configured::listed("name", models, &sources),
+        objects: configured::list_items("name", models, &sources),
     };
     list::reply(&call, listing).await
 }
@@ -112,8 +112,8 @@ async fn get(call: Call) -> Result<Reply, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let name = fields.required("name", fields::object_name)?;
-    let like = fields.required("like", fields::object_name)?;
+    let name = fields.required("name", fields::parse_object_name)?;
+    let like = fields.required("like", fields::parse_object_name)?;
     let request = call.write(fields, READ_ONLY)?;
     check(&name, &like)?;
     let reloadable = call.app.reloadable.current();
@@ -126,14 +126,14 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
     }
     let change = ConfigurationChange::Create(json!({ "like": like }));
     let id = (ConfigurationKind::Model, name.as_str());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
     let target = find(&call).await?;
     configured::check_query(&call)?;
     let mut fields = call.fields()?;
-    let like = fields.patched("like", fields::object_name)?;
+    let like = fields.patched("like", fields::parse_object_name)?;
     let request = call.write(fields, &[READ_ONLY, &["name"]].concat())?;
     if let Some(like) = &like {
         check(call.id(), like)?;
@@ -142,7 +142,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     let body = like.map_or(row.body, |like| json!({ "like": like }));
     let change = ConfigurationChange::Replace(body, version);
     let id = (ConfigurationKind::Model, call.id());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
@@ -152,7 +152,7 @@ async fn delete(call: Call) -> Result<Reply, AdminError> {
     let (_, version) = target.writable(&call, WHAT)?;
     let change = ConfigurationChange::Delete(version);
     let id = (ConfigurationKind::Model, call.id());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn find(call: &Call) -> Result<Target, AdminError> {

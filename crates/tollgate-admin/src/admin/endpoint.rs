@@ -62,9 +62,9 @@ pub enum Returns {
 /// The future of a handler.
 pub type Handling = Pin<Box<dyn Future<Output = Result<Reply, AdminError>> + Send>>;
 
-/// An endpoint.
+/// An endpoint of the admin API or the portal's API.
 pub struct Endpoint {
-    /// The method.
+    /// The HTTP method.
     pub method: Method,
     /// The path below the prefix of its API: [`PREFIX`], or `/v1/me` for the portal.
     pub path: &'static str,

@@ -6,8 +6,8 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{MethodFilter, on};
-use tollgate_server::http::handler::{erase, get};
 use tollgate_server::http::reply;
+use tollgate_server::routes::erased_handler::{erase, get};
 use tollgate_server::state::App;
 
 use super::endpoint::{Endpoint, PREFIX, handle};

@@ -109,14 +109,14 @@ impl Fields {
     }
 }
 
-/// `true` or `false`.
-pub fn flag(name: &str, value: &Value) -> Result<bool, AdminError> {
+/// Parses `true` or `false`.
+pub fn parse_flag(name: &str, value: &Value) -> Result<bool, AdminError> {
     let flag = value.as_bool();
     flag.ok_or_else(|| AdminError::invalid(name, "must be true or false"))
 }
 
-/// A text of 1 to 1000 characters.
-pub fn text(name: &str, value: &Value) -> Result<String, AdminError> {
+/// Parses a text of 1 to 1000 characters.
+pub fn parse_text(name: &str, value: &Value) -> Result<String, AdminError> {
     let text = value
         .as_str()
         .filter(|text| (1..=MAX_TEXT).contains(&text.chars().count()) && !text.contains('\0'));
@@ -125,8 +125,8 @@ pub fn text(name: &str, value: &Value) -> Result<String, AdminError> {
         .ok_or_else(|| AdminError::invalid(name, message()))
 }
 
-/// A name: 1 to 128 printable characters, not all of them spaces.
-pub fn object_name(name: &str, value: &Value) -> Result<String, AdminError> {
+/// Parses a name: 1 to 128 printable characters, not all of them spaces.
+pub fn parse_object_name(name: &str, value: &Value) -> Result<String, AdminError> {
     let text = value.as_str().filter(|text| {
         (1..=MAX_NAME).contains(&text.chars().count())
             && !text.chars().any(char::is_control)
@@ -137,9 +137,9 @@ pub fn object_name(name: &str, value: &Value) -> Result<String, AdminError> {
         .ok_or_else(|| AdminError::invalid(name, message()))
 }
 
-/// The name of an admin or a token: an [`object_name`] that the trail uses for no other actor.
-pub fn actor_name(name: &str, value: &Value) -> Result<String, AdminError> {
-    let text = object_name(name, value)?;
+/// Parses the name of an admin or a token, as [`parse_object_name`] does, and rejects names that the trail uses for other actors.
+pub fn parse_actor_name(name: &str, value: &Value) -> Result<String, AdminError> {
+    let text = parse_object_name(name, value)?;
     check_actor_name(&text).map_err(|message| AdminError::invalid(name, message))?;
     Ok(text)
 }
@@ -158,16 +158,16 @@ pub fn check_actor_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A label: a text of up to 128 printable characters.
-pub fn label(name: &str, value: &Value) -> Result<String, AdminError> {
+/// Parses a label: a text of up to 128 printable characters.
+pub fn parse_label(name: &str, value: &Value) -> Result<String, AdminError> {
     if value == "" {
         return Ok(String::new());
     }
-    object_name(name, value)
+    parse_object_name(name, value)
 }
 
-/// A limit: a whole number from 1 on.
-pub fn limit(name: &str, value: &Value) -> Result<u32, AdminError> {
+/// Parses a limit: a whole number from 1 on.
+pub fn parse_limit(name: &str, value: &Value) -> Result<u32, AdminError> {
     let limit = value.as_u64().and_then(|n| u32::try_from(n).ok());
     limit.filter(|n| *n > 0).ok_or_else(|| {
         AdminError::invalid(
@@ -177,8 +177,8 @@ pub fn limit(name: &str, value: &Value) -> Result<u32, AdminError> {
     })
 }
 
-/// An amount: a decimal string with up to nine digits before and after the point.
-pub fn amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
+/// Parses an amount: a decimal string with up to nine digits before and after the point.
+pub fn parse_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
     let amount = value.as_str().filter(|text| is_decimal(text));
     let amount = amount.and_then(|text| text.parse::<Amount>().ok());
     amount
@@ -189,9 +189,9 @@ pub fn amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
         })
 }
 
-/// An amount of 0 or more.
-pub fn non_negative_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
-    let amount = amount(name, value)?;
+/// Parses an amount of 0 or more.
+pub fn parse_non_negative_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
+    let amount = parse_amount(name, value)?;
     if amount.is_negative() {
         return Err(AdminError::invalid(name, "must be \"0\" or more"));
     }
@@ -207,13 +207,13 @@ fn is_decimal(text: &str) -> bool {
     })
 }
 
-/// A time of RFC 3339.
-pub fn time(name: &str, value: &Value) -> Result<Millis, AdminError> {
-    parse_time(name, value.as_str().unwrap_or_default())
+/// Parses a time of RFC 3339.
+pub fn parse_time(name: &str, value: &Value) -> Result<Millis, AdminError> {
+    parse_time_text(name, value.as_str().unwrap_or_default())
 }
 
-/// [`time`] of a text.
-pub fn parse_time(name: &str, text: &str) -> Result<Millis, AdminError> {
+/// Parses the text of a time of RFC 3339.
+pub fn parse_time_text(name: &str, text: &str) -> Result<Millis, AdminError> {
     // The parser also accepts forms without a `T` between date and time; only a date, a time and an offset are allowed here.
     let has_form = text.get(10..11).is_some_and(|t| "Tt ".contains(t));
     let time = text.parse::<jiff::Timestamp>().ok().filter(|_| has_form);
@@ -225,8 +225,8 @@ pub fn parse_time(name: &str, text: &str) -> Result<Millis, AdminError> {
     })
 }
 
-/// A list of texts; `one` parses each.
-pub fn list<T>(
+/// Returns a function that parses a list; `one` parses each item.
+pub fn parse_list<T>(
     one: impl Fn(&str, &Value) -> Result<T, AdminError>,
 ) -> impl Fn(&str, &Value) -> Result<Vec<T>, AdminError> {
     move |name, value| {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn amounts_are_decimal_strings() {
         for good in ["0", "12.5", "-3", "999999999.999999999", "0.000000001"] {
-            assert!(amount("amount", &json!(good)).is_ok(), "{good}");
+            assert!(parse_amount("amount", &json!(good)).is_ok(), "{good}");
         }
         for invalid in [
             json!(1),
@@ -261,35 +261,41 @@ mod tests {
             json!("1 "),
             json!(null),
         ] {
-            assert!(amount("amount", &invalid).is_err(), "{invalid}");
+            assert!(parse_amount("amount", &invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
     fn times_are_rfc_3339() {
-        assert_eq!(parse_time("at", "1970-01-01T00:00:01Z"), Ok(1000));
-        assert_eq!(parse_time("at", "1970-01-01T01:00:00.5+01:00"), Ok(500));
+        assert_eq!(parse_time_text("at", "1970-01-01T00:00:01Z"), Ok(1000));
+        assert_eq!(
+            parse_time_text("at", "1970-01-01T01:00:00.5+01:00"),
+            Ok(500)
+        );
         for invalid in ["", "1970-01-01", "yesterday", "1970-01-01T00:00:00", "0"] {
-            assert!(parse_time("at", invalid).is_err(), "{invalid}");
+            assert!(parse_time_text("at", invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
     fn admins_and_tokens_are_not_named_like_other_actors_of_the_trail() {
         for name in ["owner", "cli", "oidc", "user:user_1", "user:"] {
-            assert!(actor_name("name", &json!(name)).is_err(), "{name}");
+            assert!(parse_actor_name("name", &json!(name)).is_err(), "{name}");
         }
         for name in ["owner-ann", "Owner", "user", "ci"] {
-            assert_eq!(actor_name("name", &json!(name)), Ok(name.to_owned()));
+            assert_eq!(parse_actor_name("name", &json!(name)), Ok(name.to_owned()));
         }
     }
 
     #[test]
     fn unknown_and_read_only_members_are_named() {
         let mut fields = Fields::new(json!({ "name": "a", "id": 1, "rpm": null })).unwrap();
-        assert_eq!(fields.required("name", object_name), Ok("a".to_owned()));
-        assert_eq!(fields.nullable("rpm", limit), Ok(Some(None)));
-        assert_eq!(fields.nullable("tpm", limit), Ok(None));
+        assert_eq!(
+            fields.required("name", parse_object_name),
+            Ok("a".to_owned())
+        );
+        assert_eq!(fields.nullable("rpm", parse_limit), Ok(Some(None)));
+        assert_eq!(fields.nullable("tpm", parse_limit), Ok(None));
         let error = fields.finish(&["id"]).unwrap_err();
         assert_eq!(error, AdminError::invalid("id", "is read-only"));
     }

@@ -152,7 +152,7 @@ async fn list_keys(call: Call) -> Result<Reply, AdminError> {
 
 /// Parses the list of models that a key may use.
 fn models(name: &str, value: &Value) -> Result<Vec<String>, AdminError> {
-    let models = fields::list(fields::object_name)(name, value)?;
+    let models = fields::parse_list(fields::parse_object_name)(name, value)?;
     if models.len() > MAX_MODELS {
         return Err(AdminError::invalid(
             name,
@@ -188,16 +188,18 @@ pub(crate) fn new_key(
         hash: id::key_hash(secret),
         hint: id::hint(secret, "sk-"),
         user: String::new(),
-        label: fields.optional("name", fields::label)?.unwrap_or_default(),
-        quota: fields.optional("quota", fields::non_negative_amount)?,
+        label: fields
+            .optional("name", fields::parse_label)?
+            .unwrap_or_default(),
+        quota: fields.optional("quota", fields::parse_non_negative_amount)?,
         limits: KeyLimits {
             rates: RateLimits {
-                rpm: fields.optional("rpm", fields::limit)?,
-                tpm: fields.optional("tpm", fields::limit)?,
-                max_concurrency: fields.optional("max_concurrency", fields::limit)?,
+                rpm: fields.optional("rpm", fields::parse_limit)?,
+                tpm: fields.optional("tpm", fields::parse_limit)?,
+                max_concurrency: fields.optional("max_concurrency", fields::parse_limit)?,
             },
             models: fields.optional("models", models)?,
-            expires_at: fields.optional("expires_at", fields::time)?,
+            expires_at: fields.optional("expires_at", fields::parse_time)?,
             bare_envelope: fields.optional("envelope", bare_envelope)?.unwrap_or(false),
             // Only the operator may enable this, because the content is recorded in the operator's traces.
             trace_content: false,
@@ -208,10 +210,10 @@ pub(crate) fn new_key(
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let user_id = fields.required("user_id", fields::text)?;
+    let user_id = fields.required("user_id", fields::parse_text)?;
     let secret = id::api_key();
     let mut key = new_key(&mut fields, &secret, call.now)?;
-    let trace_content = fields.optional("trace_content", fields::flag)?;
+    let trace_content = fields.optional("trace_content", fields::parse_flag)?;
     key.limits.trace_content = trace_content.unwrap_or(false);
     let request = call.write(fields, READ_ONLY)?;
     let new = NewAdminKey { user_id, key };
@@ -234,15 +236,15 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
     let mut fields = call.fields()?;
     let patch = KeyPatch {
-        name: fields.patched("name", fields::label)?,
-        quota: fields.nullable("quota", fields::non_negative_amount)?,
-        rpm: fields.nullable("rpm", fields::limit)?,
-        tpm: fields.nullable("tpm", fields::limit)?,
-        max_concurrency: fields.nullable("max_concurrency", fields::limit)?,
+        name: fields.patched("name", fields::parse_label)?,
+        quota: fields.nullable("quota", fields::parse_non_negative_amount)?,
+        rpm: fields.nullable("rpm", fields::parse_limit)?,
+        tpm: fields.nullable("tpm", fields::parse_limit)?,
+        max_concurrency: fields.nullable("max_concurrency", fields::parse_limit)?,
         models: fields.nullable("models", models)?,
-        expires_at: fields.nullable("expires_at", fields::time)?,
+        expires_at: fields.nullable("expires_at", fields::parse_time)?,
         bare_envelope: fields.patched("envelope", bare_envelope)?,
-        trace_content: fields.patched("trace_content", fields::flag)?,
+        trace_content: fields.patched("trace_content", fields::parse_flag)?,
     };
     let request = call.write(fields, &[READ_ONLY, &["user_id"]].concat())?;
     let if_match = call.if_match()?;

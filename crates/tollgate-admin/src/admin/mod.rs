@@ -42,7 +42,7 @@ mod users;
 pub use admins::sign_in_link;
 pub use authenticate::{Actor, ActorKind};
 pub(crate) use authenticate::{
-    USE_INTERVAL, admin_session, check_same_origin, cookie, is_plain_loopback,
+    COOKIE_AGE_S, USE_INTERVAL, admin_session, check_same_origin, is_plain_loopback,
 };
 pub use call::{Call, written};
 pub use endpoint::Endpoint;
@@ -52,4 +52,4 @@ pub use list::{Item, Listing};
 pub(crate) use models::list_models;
 pub use query::Query;
 pub use reply::Reply;
-pub(crate) use sessions::{admin_session_cookie, methods as sign_in_methods};
+pub(crate) use sessions::{admin_cookie_header, methods as sign_in_methods};

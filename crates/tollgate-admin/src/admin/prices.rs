@@ -100,7 +100,7 @@ async fn list_prices(call: Call) -> Result<Reply, AdminError> {
     let prices = all(&call.app.reloadable.current(), &stored);
     let listing = NamedObjects {
         columns: COLUMNS,
-        objects: configured::listed("model", prices, &sources),
+        objects: configured::list_items("model", prices, &sources),
     };
     list::reply(&call, listing).await
 }
@@ -162,7 +162,7 @@ async fn put(call: Call) -> Result<Reply, AdminError> {
         }
     };
     let id = (ConfigurationKind::Price, call.id());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn update(call: Call) -> Result<Reply, AdminError> {
@@ -184,7 +184,7 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     };
     let change = ConfigurationChange::Replace(price, version);
     let id = (ConfigurationKind::Price, call.id());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn delete(call: Call) -> Result<Reply, AdminError> {
@@ -194,7 +194,7 @@ async fn delete(call: Call) -> Result<Reply, AdminError> {
     let (_, version) = target.writable(&call, "price")?;
     let change = ConfigurationChange::Delete(version);
     let id = (ConfigurationKind::Price, call.id());
-    configured::write(&call, &request, id, change, show(&call)).await
+    configured::write_configuration(&call, &request, id, change, show(&call)).await
 }
 
 async fn existing(call: &Call) -> Result<Target, AdminError> {
@@ -256,7 +256,10 @@ fn normalize_amounts(path: &str, value: &mut Value) -> Result<(), AdminError> {
         }
         _ if path == "when" => return Err(AdminError::invalid(path, "must be a list")),
         _ if path == "service_tiers" => return Err(AdminError::invalid(path, "must be an object")),
-        value => *value = fields::non_negative_amount(path, value)?.to_string().into(),
+        value => {
+            let amount = fields::parse_non_negative_amount(path, value)?;
+            *value = amount.to_string().into();
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use tollgate_core::Millis;
 use tollgate_core::clock::DAY;
 use tollgate_server::http::admin_error::AdminError;
 
-use super::fields::parse_time;
+use super::fields::parse_time_text;
 
 /// The window of time that a list shows if the request has neither `from` nor `to`.
 const DEFAULT_WINDOW: Millis = 7 * DAY;
@@ -78,7 +78,7 @@ impl Query {
     pub fn window(&self, now: Millis) -> Result<(Millis, Millis), AdminError> {
         let time = |name: &str| {
             let text = self.get(name);
-            text.map(|text| parse_time(name, text)).transpose()
+            text.map(|text| parse_time_text(name, text)).transpose()
         };
         let to = time("to")?;
         let from = time("from")?.unwrap_or(to.unwrap_or(now) - DEFAULT_WINDOW);

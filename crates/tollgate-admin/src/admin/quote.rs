@@ -24,7 +24,7 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[Endpoint {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let path = fields.required("endpoint", fields::text)?;
+    let path = fields.required("endpoint", fields::parse_text)?;
     let request = fields.required("request", object)?;
     fields.finish(&[])?;
     let request = QuoteRequest {
@@ -34,7 +34,9 @@ async fn create(call: Call) -> Result<Reply, AdminError> {
         headers: &call.headers,
         caller: None,
     };
-    let quote = quote::quote(&call.app, &request).await.map_err(to_error)?;
+    let app = &call.app;
+    let quote = quote::quote(&app.tasks, &app.chat, &request).await;
+    let quote = quote.map_err(to_error)?;
     let mut value = quote.to_json(&path, call.app.config.currency);
     value["channels"] = quote.channels.into();
     Ok(Reply::json(value))

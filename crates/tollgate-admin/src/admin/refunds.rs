@@ -71,7 +71,7 @@ fn read_refund(
 ) -> Result<(AdminRequest, NewRefund), AdminError> {
     let mut fields = call.fields()?;
     let amount = fields.optional("amount", positive_amount)?;
-    let reason = fields.required("reason", fields::text)?;
+    let reason = fields.required("reason", fields::parse_text)?;
     let body = fields.finish(&[])?;
     let request = call.money_request(&body, Some(reason.clone()))?;
     let new = NewRefund {
@@ -84,7 +84,7 @@ fn read_refund(
 
 /// An amount of more than 0.
 fn positive_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
-    match fields::amount(name, value)? {
+    match fields::parse_amount(name, value)? {
         amount if amount > Amount::ZERO => Ok(amount),
         _ => Err(AdminError::invalid(name, "must be more than 0")),
     }

@@ -50,26 +50,26 @@ async fn search(call: Call) -> Result<Reply, AdminError> {
     }
     if scopes.contains(Scope::UsersRead) {
         let user = store.user(id).await?;
-        found.extend(user.map(|user| hit("user", &user.id, &user.name)));
+        found.extend(user.map(|user| search_result("user", &user.id, &user.name)));
     }
     if scopes.contains(Scope::KeysRead) {
         let key = store.key(id).await?;
-        found.extend(key.map(|key| hit("key", &key.id, &key.label)));
+        found.extend(key.map(|key| search_result("key", &key.id, &key.label)));
     }
     Ok(Reply::json(json!({ "data": found })))
 }
 
-fn hit(kind: &str, id: &str, label: &str) -> Value {
+fn search_result(kind: &str, id: &str, label: &str) -> Value {
     json!({ "type": kind, "id": id, "label": label })
 }
 
 /// Adds the task with this id, and the task whose provider job has this id.
 async fn add_tasks(store: &Store, id: &str, found: &mut Vec<Value>) -> Result<(), AdminError> {
     if let Some(task) = store.task(id).await? {
-        found.push(hit("task", &task.id, &task.model));
+        found.push(search_result("task", &task.id, &task.model));
     }
     if let Some(task_id) = store.task_of_provider_job(id).await? {
-        found.push(hit("provider_job", &task_id, id));
+        found.push(search_result("provider_job", &task_id, id));
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ async fn add_chats(
 ) -> Result<(), AdminError> {
     if let Some(chat) = store.admin_chat(id).await? {
         let model = chat.value["model"].as_str().unwrap_or("");
-        found.push(hit("chat", &chat.id, model));
+        found.push(search_result("chat", &chat.id, model));
     }
     if id.starts_with("req_") {
         let filter = ChatFilter {
@@ -93,7 +93,8 @@ async fn add_chats(
             ..ChatFilter::default()
         };
         let chats = store.admin_list_chats(&filter, None, 1).await?;
-        found.extend(chats.iter().map(|chat| hit("request", &chat.id, id)));
+        let chats = chats.iter();
+        found.extend(chats.map(|chat| search_result("request", &chat.id, id)));
     }
     Ok(())
 }

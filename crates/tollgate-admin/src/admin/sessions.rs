@@ -7,14 +7,14 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::{Value, json};
 use tollgate_core::id;
 use tollgate_server::http::admin_error::AdminError;
+use tollgate_server::http::cookies::{SameSite, format_set_cookie};
 use tollgate_server::routes::health::FORWARDING_HEADERS;
-use tollgate_server::state::App;
 use tollgate_store::{
     AdminRejection, AdminRequest, NewSession, Session, SignIn, SignInAttempt, SignInAttemptOutcome,
     Store,
 };
 
-use super::authenticate::{Actor, ActorKind, check_same_origin, session_cookie};
+use super::authenticate::{Actor, ActorKind, COOKIE_AGE_S, check_same_origin, session_cookie_name};
 use super::call::{Call, written};
 use super::endpoint::{Access, Endpoint, Returns, handler};
 use super::fields::{self, Fields};
@@ -80,8 +80,6 @@ const MAX_PASSWORD: usize = 1000;
 /// Failed sign-ins in 15 minutes, with one name or from one address, after which further ones are rejected.
 const MAX_FAILURES_OF_NAME: i64 = 5;
 const MAX_FAILURES_OF_ADDRESS: i64 = 20;
-/// How long a browser keeps the cookie, in seconds; the session may end earlier.
-const COOKIE_AGE: u32 = 7 * 86_400;
 
 /// The credentials that an admin signs in with.
 struct Credentials {
@@ -93,10 +91,10 @@ struct Credentials {
 impl Credentials {
     fn parse(body: Value) -> Result<Self, AdminError> {
         let mut fields = Fields::new(body)?;
-        let code = fields.optional("code", fields::text)?;
+        let code = fields.optional("code", fields::parse_text)?;
         let name = match code {
-            Some(_) => fields.optional("name", fields::object_name)?,
-            None => Some(fields.required("name", fields::text)?),
+            Some(_) => fields.optional("name", fields::parse_object_name)?,
+            None => Some(fields.required("name", fields::parse_text)?),
         };
         let password = fields.required("password", password)?;
         fields.finish(&[])?;
@@ -161,8 +159,10 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     }
     let session = call.app.store.session_by_hash(&hash, call.now).await?;
     let me = Actor::of_session(session.ok_or_else(invalid_credentials)?).to_json();
+    let url = &call.app.console_url;
+    let cookie = admin_cookie_header(url, &call.headers, &secret, COOKIE_AGE_S);
     let reply = Reply::json(me).status(StatusCode::CREATED);
-    Ok(reply.header(header::SET_COOKIE, set_cookie(&call, &secret, COOKIE_AGE)))
+    Ok(reply.header(header::SET_COOKIE, cookie))
 }
 
 /// The methods of signing in to console and portal besides a password or an API key.
@@ -254,25 +254,15 @@ fn comes_from_this_machine(call: &Call) -> bool {
             .any(|name| call.headers.contains_key(*name))
 }
 
-fn set_cookie(call: &Call, secret: &str, age: u32) -> HeaderValue {
-    cookie_header(&call.app, &call.headers, secret, age)
-}
-
-/// The `Set-Cookie` header for a new session.
-pub(crate) fn admin_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
-    cookie_header(app, headers, secret, COOKIE_AGE)
-}
-
-fn cookie_header(app: &App, headers: &HeaderMap, secret: &str, age: u32) -> HeaderValue {
-    let name = session_cookie(app, headers);
-    let secure = if name.starts_with("__Host-") {
-        "; Secure"
-    } else {
-        ""
-    };
-    let cookie =
-        format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&cookie).unwrap_or(HeaderValue::from_static(""))
+/// The `Set-Cookie` header for a session of the console. The browser keeps the cookie for `age_s` seconds; 0 deletes it.
+pub(crate) fn admin_cookie_header(
+    console_url: &str,
+    headers: &HeaderMap,
+    secret: &str,
+    age_s: u32,
+) -> HeaderValue {
+    let name = session_cookie_name(console_url, headers);
+    format_set_cookie(name, secret, age_s, SameSite::Strict)
 }
 
 /// The session of the caller.
@@ -287,8 +277,8 @@ async fn sign_out(call: Call) -> Result<Reply, AdminError> {
     let session = own_session(&call)?;
     let request = call.action()?;
     let result = call.app.store.end_session(&request, &session.id).await;
-    let reply = written(result, "session")?;
-    Ok(reply.header(header::SET_COOKIE, set_cookie(&call, "", 0)))
+    let cookie = admin_cookie_header(&call.app.console_url, &call.headers, "", 0);
+    Ok(written(result, "session")?.header(header::SET_COOKIE, cookie))
 }
 
 async fn refresh(call: Call) -> Result<Reply, AdminError> {

@@ -116,9 +116,9 @@ fn scope(name: &str, value: &Value) -> Result<Scope, AdminError> {
 
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
-    let name = fields.required("name", fields::actor_name)?;
-    let mut scopes = fields.required("scopes", fields::list(scope))?;
-    let expires_at = fields.optional("expires_at", fields::time)?;
+    let name = fields.required("name", fields::parse_actor_name)?;
+    let mut scopes = fields.required("scopes", fields::parse_list(scope))?;
+    let expires_at = fields.optional("expires_at", fields::parse_time)?;
     let request = call.write(fields, READ_ONLY)?;
     if scopes.is_empty() {
         return Err(AdminError::invalid(

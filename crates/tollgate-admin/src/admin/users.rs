@@ -121,13 +121,15 @@ async fn list_users(call: Call) -> Result<Reply, AdminError> {
 async fn create(call: Call) -> Result<Reply, AdminError> {
     let mut fields = call.fields()?;
     let new = NewUser {
-        name: fields.required("name", fields::object_name)?,
-        unlimited: fields.optional("unlimited", fields::flag)?.unwrap_or(false),
+        name: fields.required("name", fields::parse_object_name)?,
+        unlimited: fields
+            .optional("unlimited", fields::parse_flag)?
+            .unwrap_or(false),
         opening: Amount::ZERO,
         rates: RateLimits {
-            rpm: fields.optional("rpm", fields::limit)?,
-            tpm: fields.optional("tpm", fields::limit)?,
-            max_concurrency: fields.optional("max_concurrency", fields::limit)?,
+            rpm: fields.optional("rpm", fields::parse_limit)?,
+            tpm: fields.optional("tpm", fields::parse_limit)?,
+            max_concurrency: fields.optional("max_concurrency", fields::parse_limit)?,
         },
     };
     let request = call.write(fields, &[READ_ONLY, &["disabled"]].concat())?;
@@ -156,12 +158,12 @@ async fn update(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
     let mut fields = call.fields()?;
     let patch = UserPatch {
-        name: fields.patched("name", fields::object_name)?,
-        unlimited: fields.patched("unlimited", fields::flag)?,
-        rpm: fields.nullable("rpm", fields::limit)?,
-        tpm: fields.nullable("tpm", fields::limit)?,
-        max_concurrency: fields.nullable("max_concurrency", fields::limit)?,
-        disabled: fields.patched("disabled", fields::flag)?,
+        name: fields.patched("name", fields::parse_object_name)?,
+        unlimited: fields.patched("unlimited", fields::parse_flag)?,
+        rpm: fields.nullable("rpm", fields::parse_limit)?,
+        tpm: fields.nullable("tpm", fields::parse_limit)?,
+        max_concurrency: fields.nullable("max_concurrency", fields::parse_limit)?,
+        disabled: fields.patched("disabled", fields::parse_flag)?,
     };
     let request = call.write(fields, READ_ONLY)?;
     let if_match = call.if_match()?;
@@ -174,8 +176,8 @@ async fn credit(call: Call) -> Result<Reply, AdminError> {
     find(&call).await?;
     let mut fields = call.fields()?;
     let amount = fields.required("amount", nonzero_amount)?;
-    let reason = fields.required("reason", fields::text)?;
-    let reference = fields.optional("reference", fields::text)?;
+    let reason = fields.required("reason", fields::parse_text)?;
+    let reference = fields.optional("reference", fields::parse_text)?;
     let body = fields.finish(&[])?;
     let request = call.money_request(&body, Some(reason.clone()))?;
     let new = NewCredit {
@@ -188,7 +190,7 @@ async fn credit(call: Call) -> Result<Reply, AdminError> {
 }
 
 fn nonzero_amount(name: &str, value: &Value) -> Result<Amount, AdminError> {
-    match fields::amount(name, value)? {
+    match fields::parse_amount(name, value)? {
         Amount::ZERO => Err(AdminError::invalid(name, "must not be 0")),
         amount => Ok(amount),
     }

@@ -6,11 +6,12 @@ use http::{HeaderMap, Method};
 use tollgate_core::{ApiError, ErrorKind, id};
 use tollgate_server::auth::keys::{AuthError, check_is_valid, presented_keys};
 use tollgate_server::http::admin_error::AdminError;
+use tollgate_server::http::cookies::find_cookie;
 use tollgate_server::http::errors;
 use tollgate_server::state::App;
 use tollgate_store::Key;
 
-use crate::admin::{ActorKind, Call, USE_INTERVAL, check_same_origin, cookie, is_plain_loopback};
+use crate::admin::{ActorKind, Call, USE_INTERVAL, check_same_origin, is_plain_loopback};
 
 /// The name of the session cookie, and its name on loopback without TLS.
 const COOKIE: &str = "__Host-tollgate_portal";
@@ -32,7 +33,8 @@ pub(super) async fn authenticate(
     if presented.iter().any(Option::is_some) {
         return Ok((app.auth.authenticate_any(&presented).await?, None));
     }
-    let secret = cookie(headers, cookie_name(app, headers)).filter(|secret| !secret.is_empty());
+    let secret = find_cookie(headers, cookie_name(&app.public_url, headers));
+    let secret = secret.filter(|secret| !secret.is_empty());
     let secret = secret.ok_or(AuthError::MissingKey)?;
     let (hash, now) = (id::key_hash(secret), app.clock.now());
     let session = app.store.portal_session_by_hash(&hash, now).await;
@@ -53,8 +55,8 @@ pub(super) async fn authenticate(
 }
 
 /// The name of the session cookie.
-pub(super) fn cookie_name(app: &App, headers: &HeaderMap) -> &'static str {
-    match is_plain_loopback(&app.public_url, headers) {
+pub(super) fn cookie_name(public_url: &str, headers: &HeaderMap) -> &'static str {
+    match is_plain_loopback(public_url, headers) {
         true => LOOPBACK_COOKIE,
         false => COOKIE,
     }

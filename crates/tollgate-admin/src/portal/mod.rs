@@ -7,7 +7,7 @@ mod history;
 mod keys;
 mod session;
 
-pub(crate) use session::portal_session_cookie;
+pub(crate) use session::portal_cookie_header;
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use axum::routing::{MethodFilter, on};
 use tollgate_core::ApiError;
 use tollgate_server::auth::caller::Caller;
 use tollgate_server::http::admin_error::AdminError;
-use tollgate_server::http::handler::erase;
 use tollgate_server::http::reply::ErrorResponse;
 use tollgate_server::http::request_id::RequestId;
 use tollgate_server::http::request_notes::RequestNotes;
+use tollgate_server::routes::erased_handler::erase;
 use tollgate_server::state::App;
 
 use crate::admin::endpoint::{Access, Endpoint, read_call, run_handler, set_host};

@@ -4,14 +4,15 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use tollgate_core::id;
 use tollgate_server::auth::keys::AuthError;
 use tollgate_server::http::admin_error::AdminError;
-use tollgate_server::state::App;
+use tollgate_server::http::cookies::{SameSite, format_set_cookie};
 use tollgate_store::{AdminRequest, NewPortalSession, SignInAttemptOutcome};
 
 use super::account::me;
 use super::authenticate::cookie_name;
 use crate::admin::endpoint::{Access, Endpoint, Returns, handler};
 use crate::admin::{
-    Actor, ActorKind, Call, Reply, check_same_origin, fields, sign_in_methods, written,
+    Actor, ActorKind, COOKIE_AGE_S, Call, Reply, check_same_origin, fields, sign_in_methods,
+    written,
 };
 
 pub(super) const ENDPOINTS: &[Endpoint] = &[
@@ -49,13 +50,11 @@ pub(super) const ENDPOINTS: &[Endpoint] = &[
 
 /// Failed sign-ins of one address in 15 minutes, after which further ones are rejected.
 const MAX_FAILURES: i64 = 20;
-/// How long a browser keeps the cookie, in seconds; the session may end earlier.
-const COOKIE_AGE: u32 = 7 * 86_400;
 
 async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     check_same_origin(&call.app.public_url, &call.headers)?;
     let mut fields = call.fields()?;
-    let api_key = fields.required("api_key", fields::text)?;
+    let api_key = fields.required("api_key", fields::parse_text)?;
     fields.finish(&[])?;
     let subjects = vec![(format!("portal:{}", call.peer), MAX_FAILURES)];
     let attempt = match call.app.store.begin_sign_in(subjects, call.now).await? {
@@ -97,7 +96,8 @@ async fn sign_in(call: Call) -> Result<Reply, AdminError> {
     let started = call.app.store.begin_portal_session(&request, new).await?;
     started.map_err(|rejection| AdminError::from_rejection(rejection, "session"))?;
     let me = me(&call, &key).await?;
-    let cookie = set_cookie(&call.app, &call.headers, &secret, COOKIE_AGE);
+    let url = &call.app.public_url;
+    let cookie = portal_cookie_header(url, &call.headers, &secret, COOKIE_AGE_S);
     let reply = Reply::json(me).status(StatusCode::CREATED);
     Ok(reply.header(header::SET_COOKIE, cookie))
 }
@@ -112,22 +112,17 @@ async fn sign_out(call: Call) -> Result<Reply, AdminError> {
         .store
         .end_portal_session(&request, session_id)
         .await;
-    let cookie = set_cookie(&call.app, &call.headers, "", 0);
+    let cookie = portal_cookie_header(&call.app.public_url, &call.headers, "", 0);
     Ok(written(ended, "session")?.header(header::SET_COOKIE, cookie))
 }
 
-/// The `Set-Cookie` header for a new session.
-pub(crate) fn portal_session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> HeaderValue {
-    set_cookie(app, headers, secret, COOKIE_AGE)
-}
-
-fn set_cookie(app: &App, headers: &HeaderMap, secret: &str, age: u32) -> HeaderValue {
-    let name = cookie_name(app, headers);
-    let secure = match name.starts_with("__Host-") {
-        true => "; Secure",
-        false => "",
-    };
-    let cookie =
-        format!("{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{secure}");
-    HeaderValue::from_str(&cookie).unwrap_or(HeaderValue::from_static(""))
+/// The `Set-Cookie` header for a session of the portal. The browser keeps the cookie for `age_s` seconds; 0 deletes it.
+pub(crate) fn portal_cookie_header(
+    public_url: &str,
+    headers: &HeaderMap,
+    secret: &str,
+    age_s: u32,
+) -> HeaderValue {
+    let name = cookie_name(public_url, headers);
+    format_set_cookie(name, secret, age_s, SameSite::Strict)
 }

@@ -11,7 +11,7 @@ use crate::auth::limits::{RateLimiter, RequestPermit};
 
 /// The caller of a request.
 pub struct Caller {
-    /// The key.
+    /// The API key that authenticated the request.
     pub key: Arc<Key>,
     permit: Option<RequestPermit>,
 }

@@ -34,7 +34,7 @@ const RELEASE_TRIES: u32 = 240;
 pub struct BillingContext {
     /// Holds and charges.
     pub store: Store,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// This process's name in the database.
     pub node: String,

@@ -44,7 +44,7 @@ impl ClientWatch {
     }
 
     /// Records that the client has left. Returns how long to wait for the upstream; `None` if no upstream has the request.
-    fn leave(&self) -> Option<Duration> {
+    fn record_leave(&self) -> Option<Duration> {
         self.is_gone.store(true, Ordering::Relaxed);
         match self.upstream.load(Ordering::Relaxed) {
             NONE => None,
@@ -90,7 +90,7 @@ impl<F: Future + Send + 'static> Drop for WatchedRequest<F> {
         let Some(handler) = self.handler.take() else {
             return;
         };
-        let Some(time) = self.watch.leave() else {
+        let Some(time) = self.watch.record_leave() else {
             return;
         };
         let closing = self.closing.clone();

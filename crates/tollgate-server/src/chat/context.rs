@@ -24,7 +24,7 @@ pub struct ChatContext {
     pub auth: Arc<Authenticator>,
     /// Rate limits.
     pub limits: RateLimiter,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// The memory budget of request bodies.
     pub body_budget: BodyBudget,

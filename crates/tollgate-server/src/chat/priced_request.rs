@@ -20,11 +20,11 @@ use crate::reloadable::Reloadable;
 
 /// A request that has not been priced yet.
 pub struct UnpricedRequest<'a> {
-    /// The endpoint.
+    /// The chat endpoint that the request is for.
     pub endpoint: Endpoint,
     /// The request's headers.
     pub headers: &'a HeaderMap,
-    /// The body.
+    /// The body, JSON text.
     pub body: &'a Bytes,
     /// The model as the client wrote it.
     pub model: &'a str,

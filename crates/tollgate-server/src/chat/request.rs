@@ -14,7 +14,7 @@ use crate::http::request_notes::RequestNotes;
 
 /// One request to a chat endpoint.
 pub struct ChatRequest {
-    /// The endpoint.
+    /// The chat endpoint that the client called.
     pub endpoint: Endpoint,
     /// The model, and whether a stream is requested, if the path contains them.
     pub model_in_path: Option<(String, bool)>,
@@ -28,7 +28,7 @@ pub struct ChatRequest {
     pub request_id: RequestId,
     /// Notes for the log line.
     pub notes: RequestNotes,
-    /// The body.
+    /// The body, of which nothing has been read.
     pub body: Body,
 }
 

@@ -26,7 +26,7 @@ pub struct ResponseBudget(Arc<Semaphore>);
 
 /// A complete response, and the memory that it holds.
 pub struct BufferedResponse {
-    /// The body.
+    /// The complete body.
     pub bytes: Bytes,
     _memory: Option<OwnedSemaphorePermit>,
 }

@@ -29,7 +29,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A parsed JSON body, with its share of the memory budget.
 pub struct JsonBody {
-    /// The body.
+    /// The parsed body.
     pub value: Value,
     /// Size in bytes of the body that was read.
     pub bytes: usize,

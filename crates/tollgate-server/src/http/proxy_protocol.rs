@@ -1,5 +1,6 @@
 //! The PROXY protocol, versions 1 and 2: a TCP proxy sends the client's address before the client's first byte
-//! (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>).
+//! (<https://www.haproxy.org/download/3.0/doc/proxy-protocol.txt>). The crates `ppp` and `proxy-header` parse a buffer that may also contain bytes
+//! after the header, so each connection would need a wrapper that returns these first; this code reads no such byte.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

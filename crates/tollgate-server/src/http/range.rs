@@ -1,4 +1,6 @@
 //! The `Range` header of a request for a file (RFC 9110, 14.2).
+//!
+//! Own code: the crate `http-range-header` returns a list of ranges, and mapping it to the three results takes as many lines.
 
 /// A part of a file.
 #[derive(Debug, PartialEq, Eq)]

@@ -43,7 +43,7 @@ pub struct TraceContext {
     pub metrics: Arc<Metrics>,
     /// Rate limits, for the `x-ratelimit-*` headers.
     pub limits: RateLimiter,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// Networks of proxies that report the client's address.
     pub trusted_proxies: Vec<IpNet>,

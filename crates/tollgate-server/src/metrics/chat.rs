@@ -249,11 +249,11 @@ impl ChatMetrics {
         self.estimated.with_label_values(&[channel, model]).inc();
     }
 
-    pub(super) fn clamped(&self, channel: &str, model: &str) {
+    pub(super) fn count_clamped(&self, channel: &str, model: &str) {
         self.clamped.with_label_values(&[channel, model]).inc();
     }
 
-    pub(super) fn held(&self, hold: ChatHoldKind) {
+    pub(super) fn count_hold(&self, hold: ChatHoldKind) {
         let counters = self.holds.iter();
         for (_, count) in counters.filter(|(kind, _)| *kind == hold) {
             count.inc();

@@ -7,7 +7,7 @@ use tollgate_core::{Millis, clock};
 
 use super::register::register;
 
-/// The handles.
+/// The handles of these metrics in the registry.
 pub(super) struct ClusterMetrics {
     nodes: Gauge,
     leader: Gauge,

@@ -17,7 +17,7 @@ pub struct Exemplar {
     pub value: f64,
     /// When it was measured.
     pub at: SystemTime,
-    /// The span.
+    /// The span in which it was measured.
     pub span: SpanContext,
 }
 

@@ -269,7 +269,7 @@ impl Metrics {
 
     /// Counts a chat for which the upstream reported more tokens than the request can have used.
     pub fn chat_usage_clamped(&self, channel: &str, model: &str) {
-        self.chats.clamped(channel, model);
+        self.chats.count_clamped(channel, model);
     }
 
     /// Sets the results of the last reconciliation of each channel.
@@ -284,7 +284,7 @@ impl Metrics {
 
     /// Counts a chat by the place where its highest cost is held.
     pub fn chat_held(&self, kind: ChatHoldKind) {
-        self.chats.held(kind);
+        self.chats.count_hold(kind);
     }
 
     /// Sets how many grants this node has.

@@ -1,5 +1,6 @@
 //! Writes the text format of OpenMetrics 1.0 (<https://prometheus.io/docs/specs/om/open_metrics_spec/>). It differs from Prometheus's format: the
-//! families of counters are named without `_total`, bounds are floats, and buckets have exemplars.
+//! families of counters are named without `_total`, bounds are floats, and buckets have exemplars. The crate `prometheus` has encoders only for
+//! Prometheus's text format and for protobuf, and both write no exemplars.
 
 use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;

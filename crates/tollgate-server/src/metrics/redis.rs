@@ -11,7 +11,7 @@ const BUCKETS: &[f64] = &[
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05,
 ];
 
-/// The handles.
+/// The handles of these metrics in the registry.
 pub struct RedisMetrics {
     up: Gauge,
     ok: IntCounter,

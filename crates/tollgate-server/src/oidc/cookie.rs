@@ -8,6 +8,8 @@ use ring::digest;
 use serde::{Deserialize, Serialize};
 use tollgate_core::id;
 
+use crate::http::cookies::{SameSite, format_set_cookie};
+
 /// The name of the cookie, and its name on loopback without TLS.
 const COOKIE: &str = "__Host-tollgate_oidc";
 const LOOPBACK_COOKIE: &str = "tollgate_oidc";
@@ -96,10 +98,7 @@ pub fn name(is_plain_loopback: bool) -> &'static str {
 }
 
 fn header(value: &str, age_s: u32, is_plain_loopback: bool) -> HeaderValue {
-    let secure = if is_plain_loopback { "" } else { "; Secure" };
-    let name = name(is_plain_loopback);
-    let text = format!("{name}={value}; Path=/; Max-Age={age_s}; HttpOnly; SameSite=Lax{secure}");
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+    format_set_cookie(name(is_plain_loopback), value, age_s, SameSite::Lax)
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use tollgate_core::id::hex;
+
 /// The trace and the span that are the parents of further spans. Exists only for sampled traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanContext {
-    /// The trace.
+    /// The id of the trace.
     pub trace_id: [u8; 16],
-    /// The span.
+    /// The id of the span.
     pub span_id: [u8; 8],
 }
 
@@ -48,10 +50,6 @@ impl fmt::Display for SpanContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{}-{}-01", self.trace_hex(), self.span_hex())
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Parses `2 * N` lower-case hexadecimal digits.

@@ -1,5 +1,5 @@
 //! The messages of OTLP that metrics need (<https://github.com/open-telemetry/opentelemetry-proto>, `metrics/v1/metrics.proto`). Fields that
-//! are never set are left out.
+//! are never set are left out. The crate `opentelemetry-proto` is not used for the reason that `proto.rs` states.
 
 use super::proto::{InstrumentationScope, KeyValue, Resource};
 

@@ -1,5 +1,6 @@
 //! The messages of OTLP that traces need (<https://github.com/open-telemetry/opentelemetry-proto>, `trace/v1/trace.proto`). Fields that
-//! are never set are left out.
+//! are never set are left out. They are not those of the crate `opentelemetry-proto`, because it always depends on OpenTelemetry's SDK
+//! (`opentelemetry_sdk`), which the gateway does not use. The tests decode what the gateway sends with that crate.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct ExportTraceServiceRequest {

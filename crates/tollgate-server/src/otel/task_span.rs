@@ -109,7 +109,7 @@ impl<'a> TaskTrace<'a> {
     }
 
     /// Ends the span of an attempt, with this kind of error if it failed.
-    pub fn attempt_ended(&self, attempt: &OpenAttempt, error: Option<&str>) {
+    pub fn end_attempt(&self, attempt: &OpenAttempt, error: Option<&str>) {
         let Some(tracer) = tracer() else { return };
         let mut attributes = self.attributes();
         let provider = semconv::provider(&attempt.provider);
@@ -133,7 +133,7 @@ impl<'a> TaskTrace<'a> {
     }
 
     /// Ends the span of the task.
-    pub fn task_ended(&self, end: &EndedTask<'_>) {
+    pub fn end_task(&self, end: &EndedTask<'_>) {
         let Some(tracer) = tracer() else { return };
         let mut attributes = self.attributes();
         attributes.push((semconv::ATTEMPTS, end.attempts.into()));

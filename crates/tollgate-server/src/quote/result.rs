@@ -53,7 +53,7 @@ impl Quote {
 pub enum QuoteError {
     /// A member of the body is invalid.
     Field {
-        /// The member.
+        /// The name of the member.
         field: &'static str,
         /// What is allowed.
         message: String,

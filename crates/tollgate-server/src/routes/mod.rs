@@ -1,7 +1,8 @@
-//! The handlers of the API's paths: each reads its request and calls the module that handles it.
+//! The handlers of the API's paths: each reads its request and calls the module that handles it. `erased_handler` is shared by all routes.
 
 pub mod balance;
 pub mod chat;
+pub mod erased_handler;
 mod extract;
 pub mod fallback;
 pub mod files;

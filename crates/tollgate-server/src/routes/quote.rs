@@ -33,7 +33,7 @@ pub async fn create(
         headers: &headers,
         caller: Some(&caller),
     };
-    match quote(&app, &request).await {
+    match quote(&app.tasks, &app.chat, &request).await {
         Ok(quote) => {
             let mut value = quote.to_json(path, app.config.currency);
             value["available"] = quote.available.into();

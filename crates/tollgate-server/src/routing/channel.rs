@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tollgate_chat::Format;
 use tollgate_config::Fairness;
 use tollgate_config::providers;
-use tollgate_core::Secret;
+use tollgate_core::{Secret, id};
 use tollgate_upstream::chat::{ChatModel, ChatProvider};
 use tollgate_upstream::provider::{Provider, Settings};
 use tollgate_upstream::{Channel, ChannelEffect, ProviderError, egress};
@@ -61,7 +61,7 @@ impl ModelBinding {
 
 /// Permission to make one call on a channel with one of its keys. Dropping it frees the channel's permit.
 pub struct ChannelPermit {
-    /// The channel.
+    /// The channel that is called.
     pub open: Arc<OpenChannel>,
     /// The key's index; `None` if the channel has no keys.
     key: Option<usize>,
@@ -318,8 +318,5 @@ impl ChannelPermit {
 /// A key's fingerprint: the first 8 bytes of its SHA-256, in hexadecimal. The key cannot be derived from it.
 pub fn key_fingerprint(key: &Secret) -> String {
     let hash = Sha256::digest(key.expose().as_bytes());
-    hash.iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    id::hex(&hash[..8])
 }

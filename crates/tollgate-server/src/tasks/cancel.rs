@@ -56,9 +56,9 @@ pub fn trace_forced_end(context: &Arc<TaskContext>, task: &Task, error: &'static
             let provider = open.map(|open| open.channel.kind.as_str());
             let started = otel::system_time(last.started_at);
             let attempt = trace.attempt(last.number, &last.channel, provider, started);
-            trace.attempt_ended(&attempt, Some(error));
+            trace.end_attempt(&attempt, Some(error));
         }
-        trace.task_ended(&EndedTask {
+        trace.end_task(&EndedTask {
             channel: last.map(|last| last.channel.as_str()),
             attempts: last.map_or(0, |last| last.number),
             cost: Amount::ZERO,

@@ -25,7 +25,7 @@ use crate::tasks::work_permit::Workload;
 pub struct TaskContext {
     /// Tasks and money.
     pub store: Store,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// Channels and prices.
     pub reloadable: ReloadableHandle,

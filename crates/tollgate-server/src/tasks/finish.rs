@@ -213,7 +213,7 @@ async fn try_write_turn_end(
             };
             if let (Some(trace), Some(cost)) = (TaskTrace::for_leased(leased), cost) {
                 let error = error.as_deref();
-                trace.task_ended(&EndedTask {
+                trace.end_task(&EndedTask {
                     channel,
                     attempts,
                     cost,

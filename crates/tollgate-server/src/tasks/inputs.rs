@@ -39,7 +39,7 @@ pub struct UnusedImages {
 }
 
 impl UnusedImages {
-    /// No files.
+    /// Begins without files; `files` is where they are deleted.
     pub fn new(files: &FileStorage) -> Self {
         Self {
             files: files.clone(),

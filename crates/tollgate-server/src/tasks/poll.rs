@@ -191,7 +191,7 @@ impl FailedPolls {
     }
 }
 
-/// One poll.
+/// The arguments of one request for the state of a provider job.
 struct PollCall<'a> {
     run: &'a TaskRun,
     permit: &'a ChannelPermit,

@@ -64,7 +64,7 @@ impl TaskRun {
     /// Ends the span of this turn's attempt, with this kind of error if it failed.
     pub(super) fn end_attempt_span(&self, error: Option<&str>) {
         if let (Some(span), Some(trace)) = (self.span.get(), TaskTrace::for_leased(&self.leased)) {
-            trace.attempt_ended(span, error);
+            trace.end_attempt(span, error);
         }
     }
 

@@ -51,7 +51,7 @@ pub struct WebhookSender {
 pub struct WebhookParts {
     /// Tasks and the outbox.
     pub store: Store,
-    /// The time.
+    /// The source of the current time, in Unix milliseconds.
     pub clock: Arc<dyn Clock>,
     /// This process's name in the database.
     pub node: String,
