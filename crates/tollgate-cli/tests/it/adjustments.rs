@@ -16,11 +16,9 @@ on_both!(adjustments_survive_a_crash);
 /// A gateway that is not started yet, whose only channel leads to a fake.
 async fn prepare(backend: Backend, provider: Provider, model: &str) -> (TestGateway, Fake) {
     let fake = start(provider, Options::default()).await.unwrap();
-    let (kind, url) = (provider.name(), fake.base_url());
-    let config = format!(
-        "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"access:hidden-half\"]\n\
-         models = [\"{model}\"]\npoll_ms = 100\n"
-    );
+    let channel = ChannelConfig::new(provider.name(), provider.name()).url(&fake.base_url());
+    let channel = channel.keys(&["access:hidden-half"]).models(&[model]);
+    let config = channel.lines("poll_ms = 100").text();
     // On SQLite a restarted gateway reclaims its tasks at once.
     let setup = Setup::new(backend).config(&config);
     let setup = setup.env("TOLLGATE_LEASES__SECONDS", "1");

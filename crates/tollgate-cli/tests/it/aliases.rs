@@ -1,7 +1,5 @@
 //! Aliases: other names of a model, with the model's price, channels and ledger.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 use tollgate_fakes::{Options, Provider, start};
 
@@ -62,12 +60,8 @@ async fn an_alias_has_the_price_channel_and_records_of_its_model(backend: Backen
 async fn an_entry_for_the_alias_takes_precedence_over_its_model(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
     let mut config = format!("{ALIASES}[price.\"fast\"]\noutput_per_million = 0\n");
-    write!(
-        config,
-        "[[channel]]\nname = \"own\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\nmodels = [\"fast\"]\n",
-        fake.base_url()
-    )
-    .unwrap();
+    let own = ChannelConfig::new("own", "openai").url(&fake.base_url());
+    config += &own.keys(&["up-key"]).models(&["fast"]).text();
     let gateway = Setup::new(backend).config(&config).start().await;
     let client = gateway.funded_client("100").await;
     client.post(CHAT, &chat("fast")).await.expect(200);

@@ -58,11 +58,10 @@ async fn every_model_generates_with_its_provider(backend: Backend) {
     for (at, row) in rows.iter().enumerate() {
         let provider: Provider = row.provider.parse().unwrap();
         let fake = start(provider, Options::default()).await.unwrap();
-        let (kind, url, models) = (&row.provider, fake.base_url(), &row.models);
-        config += &format!(
-            "[[channel]]\nname = \"{kind}-{at}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\n\
-             api_keys = [\"up-key-{at}\"]\nmodels = {models:?}\npoll_ms = 100\n"
-        );
+        let kind = &row.provider;
+        let channel = ChannelConfig::new(&format!("{kind}-{at}"), kind).url(&fake.base_url());
+        let channel = channel.keys(&[format!("up-key-{at}")]).models(&row.models);
+        config += &channel.lines("poll_ms = 100").text();
         fakes.push(fake);
     }
     let (gateway, client) = TestGateway::with_config(backend, &config).await;

@@ -90,9 +90,8 @@ async fn doctor_reports_each_failure(backend: Backend) {
     let gateway = TestGateway::start(backend).await;
     // A gateway without faults; the test uses its address in place of a provider's.
     let channel = |url: &str| {
-        format!(
-            "[[channel]]\nname = \"main\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodels = [\"gpt-5\"]\n"
-        )
+        let channel = ChannelConfig::new("main", "openai").url(url);
+        channel.models(&["gpt-5"]).text()
     };
     let own = format!("http://{}/v1", gateway.address());
     let healthy = format!("{}[price.gpt-5]\ninput_per_million = 1\n", channel(&own));

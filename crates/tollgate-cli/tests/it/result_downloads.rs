@@ -17,11 +17,9 @@ const IMAGES: &str = "/v1/images/generations";
 
 /// The configuration of a channel for one model of a fake.
 fn channel(name: &str, provider: Provider, fake: &Fake, model: &Value) -> String {
-    format!(
-        "[[channel]]\nname = \"{name}\"\nkind = \"{}\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\npoll_ms = 50\nmodels = [{model}]\n",
-        provider.name(),
-        fake.base_url(),
-    )
+    let channel = ChannelConfig::new(name, provider.name()).url(&fake.base_url());
+    let channel = channel.keys(&["up-key"]).lines("poll_ms = 50");
+    channel.models(&[model.as_str().unwrap()]).text()
 }
 
 async fn a_download_that_is_cut_off_is_tried_seven_times(backend: Backend) {

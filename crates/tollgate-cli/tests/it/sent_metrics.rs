@@ -1,7 +1,6 @@
 //! Metrics that a collector receives by OTLP: decoded with the types of OpenTelemetry itself.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::KeyValue;
@@ -24,6 +23,8 @@ on_sqlite!(
 );
 
 const CHATS: &str = "/v1/chat/completions";
+/// What the log has for each message that was not sent.
+const FAILED: &str = "cannot send the metrics to the collector";
 const PRICE: &str = "[price.\"gpt-5\"]\ninput_per_million = 1\noutput_per_million = 2\n";
 
 fn config(endpoint: &str, metrics_s: u32) -> String {
@@ -116,6 +117,14 @@ fn histogram<'a>(metric: &'a Metric, unit: &str) -> &'a [HistogramDataPoint] {
     assert_eq!(histogram.aggregation_temporality(), cumulative);
     assert_eq!(metric.unit, unit, "{}", metric.name);
     &histogram.data_points
+}
+
+/// When the gateway wrote a message, in nanoseconds.
+fn written_at(message: &BTreeMap<String, Metric>) -> u64 {
+    match message["tollgate_build_info"].data.as_ref().unwrap() {
+        Data::Gauge(gauge) => gauge.data_points[0].time_unix_nano,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// The number of chats in the last message.
@@ -230,15 +239,17 @@ async fn check_token_usage(gateway: &TestGateway, last: &BTreeMap<String, Metric
 
 async fn a_busy_collector_is_retried_after_its_retry_after_and_loses_no_counts(backend: Backend) {
     let collector = WebhookReceiver::start().await;
-    // The interval is longer than the pause that the collector requests.
-    let config = config(&collector.url("busy/2"), 2);
+    // The interval is shorter than the pause that the collector requests.
+    let config = config(&collector.url("busy/2"), 1);
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
     chat(&client).await;
     let path = "busy/2/v1/metrics";
-    let started = Instant::now();
     collector.wait_for_posts(path, 3).await;
-    // One interval and two pauses of a second, not three intervals.
-    assert!(started.elapsed() < Duration::from_millis(5_500));
+    let times: Vec<u64> = messages(&collector, path).iter().map(written_at).collect();
+    for pair in times[..3].windows(2) {
+        let pause = pair[1] - pair[0];
+        assert!(pause > 1_900_000_000, "{pause} ns");
+    }
     // The third message includes the counts of the two messages that the collector rejected.
     until("the chat", async || {
         (chats(&collector, path) > 0.5).then_some(())
@@ -255,16 +266,17 @@ async fn a_collector_that_hangs_or_is_down_delays_nothing(backend: Backend) {
     let (gateway, client) =
         TestGateway::with_config(backend, &config(&collector.url("hang"), 1)).await;
     collector.wait_for_posts("hang/v1/metrics", 1).await;
-    let started = Instant::now();
     chat(&client).await;
-    // The exporter waits at most ten seconds for a response.
-    assert!(started.elapsed() < Duration::from_secs(5));
+    // The exporter waits at most ten seconds for a response, and still does.
+    let log = gateway.log();
+    assert!(!log.contains(FAILED), "{log}");
     gateway.close().await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = format!("http://{}", free.local_addr().unwrap());
     drop(free);
     let (gateway, client) = TestGateway::with_config(backend, &config(&nobody, 1)).await;
-    tokio::time::sleep(Duration::from_millis(2_500)).await;
+    let has_failed = async || gateway.log().contains(FAILED);
+    until_true("a message to fail", has_failed).await;
     chat(&client).await;
     assert!((gateway.metric("tollgate_background_failures_total").await) < 0.5);
     gateway.close().await;

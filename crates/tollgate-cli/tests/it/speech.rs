@@ -30,13 +30,11 @@ fn receipt() -> Value {
 /// A gateway with a fake as the provider of speech.
 async fn start_gateway(backend: Backend) -> (TestGateway, Fake) {
     let fake = start(Provider::Kling, Options::default()).await.unwrap();
-    let config = format!(
-        "[price.\"native-v3\"]\nper_thousand_characters = 2\n\
-         [[channel]]\nname = \"kling\"\nkind = \"kling\"\nbase_url = \"{}\"\napi_keys = [\"access:hidden-half\"]\n\
-         models = [\"native-v3\"]\n",
-        fake.base_url()
-    );
-    (Setup::new(backend).config(&config).start().await, fake)
+    let price = "[price.\"native-v3\"]\nper_thousand_characters = 2\n";
+    let channel = ChannelConfig::new("kling", "kling").url(&fake.base_url());
+    let channel = channel.keys(&["access:hidden-half"]).models(&["native-v3"]);
+    let setup = Setup::new(backend).config(price).config(&channel.text());
+    (setup.start().await, fake)
 }
 
 fn speech(text: &str) -> Value {

@@ -11,7 +11,8 @@ use tollgate_fakes::{Fake, Options, Provider, start};
 use crate::harness::images::{data_uri, png};
 use crate::harness::priced_images::{PRICES, images};
 use crate::harness::{
-    Backend, Setup, TestGateway, on_both, on_sqlite, status, task_id, until, until_true,
+    Backend, ChannelConfig, Setup, TestGateway, on_both, on_sqlite, status, task_id, until,
+    until_true,
 };
 
 on_both!(results_wait_for_the_storage_and_are_generated_once);
@@ -30,10 +31,9 @@ async fn start_gateway(backend: Backend) -> (TestGateway, Fake, Fake) {
     let images = start(Provider::OpenAi, Options::default()).await.unwrap();
     let videos = start(Provider::Ark, Options::default()).await.unwrap();
     let channel = |kind: &str, url: &str, model: &str| {
-        format!(
-            "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"sk-fake\"]\n\
-             models = [\"{model}\"]\npoll_ms = 100\n"
-        )
+        let channel = ChannelConfig::new(kind, kind).url(url);
+        let channel = channel.keys(&["sk-fake"]).models(&[model]);
+        channel.lines("poll_ms = 100").text()
     };
     let config = [
         channel("openai", &images.base_url(), "gpt-image-2-official"),

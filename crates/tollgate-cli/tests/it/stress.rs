@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::Value;
 
 use crate::harness::priced_images::*;
@@ -36,7 +38,7 @@ async fn all_amounts_add_up_under_stress(backend: Backend) {
     let over = AtomicBool::new(false);
     let clients = (0..CLIENTS).map(|number| {
         let client = keys[(number % 3) as usize].clone();
-        let (rng, tasks) = (number, 0);
+        let (rng, tasks) = (StdRng::seed_from_u64(number), 0);
         let client = StressClient {
             number,
             client,
@@ -98,19 +100,13 @@ async fn all_tasks(client: &Client) -> Vec<Value> {
 struct StressClient {
     number: u64,
     client: Client,
-    rng: u64,
+    rng: StdRng,
     tasks: u64,
 }
 
 impl StressClient {
-    fn random(&mut self, end: u64) -> u64 {
-        let next = self.rng.wrapping_mul(6_364_136_223_846_793_005);
-        self.rng = next.wrapping_add(1_442_695_040_888_963_407);
-        (self.rng >> 33) % end
-    }
-
     async fn pause(&mut self, max_ms: u64) {
-        let pause = Duration::from_millis(self.random(max_ms));
+        let pause = Duration::from_millis(self.rng.random_range(0..max_ms));
         tokio::time::sleep(pause).await;
     }
 
@@ -120,7 +116,7 @@ impl StressClient {
         while Instant::now() < end {
             submissions += 1;
             let key = format!("{}-{submissions}", self.number);
-            let simple = match self.random(16) {
+            let simple = match self.rng.random_range(0..16) {
                 0 => Some(("a kite", 1)),
                 1 => Some(("[[sandbox:partial=1]]", 3)),
                 2 => Some(("[[sandbox:partial=0]]", 2)),

@@ -74,11 +74,11 @@ fn trace_headers(fake: &Fake) -> Vec<(Option<String>, Option<String>)> {
 async fn channel(kind: &str, model: &str, upstream: &str, more: &str) -> (Fake, String) {
     let provider: Provider = kind.parse().unwrap();
     let fake = start(provider, Options::default()).await.unwrap();
-    let text = format!(
-        "[[channel]]\nname = \"{kind}-{model}\"\nkind = \"{kind}\"\nbase_url = \"{}\"\napi_keys = [\"access:hidden-half\"]\n\
-         models = [{{ name = {model:?}, upstream = {upstream:?} }}]\npoll_ms = 100\n{more}\n",
-        fake.base_url()
-    );
+    let name = format!("{kind}-{model}");
+    let channel = ChannelConfig::new(&name, kind).url(&fake.base_url());
+    let channel = channel.keys(&["access:hidden-half"]);
+    let channel = channel.model_as(model, upstream);
+    let text = channel.lines("poll_ms = 100").lines(more).text();
     (fake, text)
 }
 

@@ -15,6 +15,7 @@ mod nodes;
 mod old_schemas;
 mod opening;
 mod partitions;
+mod postgres_cluster;
 mod postgres_outage;
 mod postgres_server;
 mod proxy;

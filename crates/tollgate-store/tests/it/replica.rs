@@ -84,9 +84,7 @@ impl Pair {
 
 #[test]
 fn ended_tasks_are_read_from_the_replica() {
-    let Some(primary) = Server::new() else {
-        return eprintln!("SKIPPED: PostgreSQL is not installed");
-    };
+    let Some(primary) = Server::new() else { return };
     runtime().block_on(async {
         drop(database_of(&primary).open().await);
         let replica = primary.start_replica();
@@ -129,9 +127,7 @@ fn ended_tasks_are_read_from_the_replica() {
 
 #[test]
 fn the_primary_is_read_while_the_replica_is_lost_or_behind() {
-    let Some(primary) = Server::new() else {
-        return eprintln!("SKIPPED: PostgreSQL is not installed");
-    };
+    let Some(primary) = Server::new() else { return };
     runtime().block_on(async {
         drop(database_of(&primary).open().await);
         let mut replica = primary.start_replica();
@@ -173,9 +169,7 @@ fn the_primary_is_read_while_the_replica_is_lost_or_behind() {
 
 #[test]
 fn a_server_that_is_no_replica_of_the_primary_is_rejected() {
-    let Some(primary) = Server::new() else {
-        return eprintln!("SKIPPED: PostgreSQL is not installed");
-    };
+    let Some(primary) = Server::new() else { return };
     let other = Server::new().unwrap();
     runtime().block_on(async {
         let pair = Pair::open(&primary, &other).await;

@@ -11,6 +11,9 @@ use tollgate_store::{
 use crate::databases::{Db, on_both};
 use crate::fixtures::{NOW, account, amount, assert_invalid, new_key, task, unlimited_account};
 
+const MAX_POLLS: u32 = 1_500;
+const PAUSE: Duration = Duration::from_millis(20);
+
 on_both!(
     a_user_is_stored_and_listed,
     a_key_is_stored_and_found_by_its_hash,
@@ -32,18 +35,25 @@ async fn create(
         .await
 }
 
+/// Waits until a transaction on this PostgreSQL database waits for a lock.
+async fn wait_for_blocked_transaction(db: &Db) {
+    let waiting = "SELECT COUNT(*) FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    for _ in 0..MAX_POLLS {
+        if db.number(waiting).await > 0 {
+            return;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    panic!("no transaction waits for a lock");
+}
+
 async fn a_name_that_another_node_inserts_concurrently_is_rejected(db: &Db) {
     let store = db.open().await;
     let ann = create(&store, "ann", false, Amount::ZERO).await.unwrap();
     let insert = "INSERT INTO users (id, name, unlimited, balance, held, used, created_at)
         VALUES ('user_other', 'bob', 0, 0, 0, 0, 1)";
-    // On PostgreSQL the other node commits after this one has looked for the name, while this one waits for its row.
-    let insert = match db.location {
-        DatabaseLocation::Sqlite(_) => insert.to_owned(),
-        DatabaseLocation::Postgres(_) => format!("BEGIN; {insert}; SELECT pg_sleep(1); COMMIT"),
-    };
     let rename = async {
-        tokio::time::sleep(Duration::from_millis(300)).await;
         let patch = UserPatch {
             name: Some("bob".to_owned()),
             ..UserPatch::default()
@@ -52,7 +62,22 @@ async fn a_name_that_another_node_inserts_concurrently_is_rejected(db: &Db) {
         let renamed = store.admin_update_user(&request, &ann.id, None, patch);
         renamed.await.unwrap().unwrap_err()
     };
-    let (_, rejection) = tokio::join!(db.raw(&insert), rename);
+    let rejection = match &db.location {
+        DatabaseLocation::Sqlite(_) => {
+            db.raw(insert).await;
+            rename.await
+        }
+        // The other node commits after this one has looked for the name, while this one waits for its row.
+        DatabaseLocation::Postgres(_) => {
+            let other = Db::new(db.location.clone());
+            other.batch(&format!("BEGIN; {insert}")).await;
+            let commit = async {
+                wait_for_blocked_transaction(db).await;
+                other.batch("COMMIT").await;
+            };
+            tokio::join!(rename, commit).0
+        }
+    };
     let is_taken =
         matches!(&rejection, AdminRejection::Conflict { code, .. } if *code == "name_taken");
     assert!(is_taken, "{rejection:?}");

@@ -21,7 +21,7 @@ on_sqlite!(
     stored_provider_keys_need_the_encryption_secret,
     the_configuration_is_shown_checked_and_exported,
 );
-on_postgres!(a_change_applies_on_every_node_within_a_second);
+on_postgres!(a_change_applies_on_every_node);
 
 const FILE: &str = r#"
 [secrets]
@@ -110,7 +110,7 @@ async fn the_file_takes_precedence_over_the_database(backend: Backend) {
 }
 
 /// What one node writes applies on the other node, also after the other node was restarted.
-async fn a_change_applies_on_every_node_within_a_second(backend: Backend) {
+async fn a_change_applies_on_every_node(backend: Backend) {
     let a = Setup::new(backend).admin_key(OWNER);
     let a = a.env("PROVIDER_KEY", KEY).start().await;
     let mut b = Setup::new(backend)

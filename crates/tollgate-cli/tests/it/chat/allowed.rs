@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Received, Upstream, events, json_response};
-use crate::harness::{Backend, Client, Reply, Setup, on_both};
+use crate::harness::{Backend, ChannelConfig, Client, Reply, Setup, on_both};
 
 on_both!(
     options_are_forwarded_only_if_they_are_allowed_or_priced,
@@ -40,10 +40,13 @@ fn provider(received: &Received) -> (u16, &'static str, String) {
 /// A channel of each kind, for the models `KIND-strict`, and `KIND-open` that allows `allow`.
 fn channels(url: &str, allow: &str) -> String {
     let channel = |kind: &str, which: &str, more: &str| {
-        format!(
-            "[[channel]]\nname = \"{kind}-{which}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\nmodels = [\"{kind}-{which}\"]\n{more}\n\
-             [price.\"{kind}-{which}\"]\ninput_per_million = 1000\noutput_per_million = 10000\nservice_tiers = {{ priority = 2, flex = 0.5 }}\n"
-        )
+        let model = format!("{kind}-{which}");
+        let channel = ChannelConfig::new(&model, kind).url(url);
+        let price = format!(
+            "[price.\"{model}\"]\ninput_per_million = 1000\noutput_per_million = 10000\n\
+             service_tiers = {{ priority = 2, flex = 0.5 }}\n"
+        );
+        channel.models(&[&model]).lines(more).text() + &price
     };
     let models =
         |kind: &str, like: &str| format!("[[model]]\nname = \"{kind}-*\"\nlike = \"{like}\"\n");
@@ -275,11 +278,9 @@ async fn check_tiers(client: &Client, upstream: &Upstream) {
 
 async fn settings_that_a_forwarded_request_loses_are_named(backend: Backend) {
     let upstream = Upstream::start(provider).await;
-    let url = &upstream.url;
-    let channel = format!(
-        "[[channel]]\nname = \"openai\"\nkind = \"openai\"\nbase_url = \"{url}\"\nmodels = [\"gpt-5\"]"
-    );
-    let gateway = Setup::new(backend).config(&channel).start().await;
+    let channel = ChannelConfig::new("openai", "openai").url(&upstream.url);
+    let config = channel.models(&["gpt-5"]).text();
+    let gateway = Setup::new(backend).config(&config).start().await;
     let client = gateway.unlimited_client().await;
     for path in [CHAT, RESPONSES] {
         let mut body = request(path, "strict", &json!({"temperature": 0.2}));

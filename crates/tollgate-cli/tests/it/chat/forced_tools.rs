@@ -49,11 +49,9 @@ fn requests() -> [(&'static str, Value, Value, Value, &'static str); 4] {
 
 async fn a_model_without_forced_tool_calls_rejects_a_forced_tool(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
-    let upstream = format!(
-        "[[channel]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\n\
-         apis = [\"chat-completions\"]\nmodels = [{{ name = \"gpt-5\", upstream = \"deepseek-reasoner\" }}]\n",
-        fake.base_url()
-    );
+    let up = ChannelConfig::new("up", "openai").url(&fake.base_url());
+    let up = up.keys(&["up-key"]).lines("apis = [\"chat-completions\"]");
+    let upstream = up.model_as("gpt-5", "deepseek-reasoner").text();
     let other =
         "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\npriority = 9\nmodels = [\"gpt-5\"]\n";
     // If the next channel can force a call, it serves the request; otherwise the error names the field. A free choice is accepted.

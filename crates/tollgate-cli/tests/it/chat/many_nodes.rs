@@ -237,11 +237,10 @@ async fn reasoning_signatures_are_shared_with_other_nodes(_: Backend) {
 
 async fn a_stored_response_is_continued_from_other_nodes(_: Backend) {
     let upstream = Upstream::start(openai).await;
-    let config = format!(
-        "[[channel]]\nname = \"only\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"key-1\", \"key-2\", \"key-3\"]\n\
-         models = [\"{MODEL}\"]\nallow = [\"store\", \"stored_context\"]\n",
-        upstream.url
-    );
+    let channel = ChannelConfig::new("only", "openai").url(&upstream.url);
+    let channel = channel.keys(&["key-1", "key-2", "key-3"]);
+    let channel = channel.lines("allow = [\"store\", \"stored_context\"]");
+    let config = channel.models(&[MODEL]).text();
     let Some(nodes) = TwoNodes::start(&config).await else {
         return;
     };

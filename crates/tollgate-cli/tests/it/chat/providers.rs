@@ -69,14 +69,12 @@ pub(super) async fn fake(provider: Provider) -> Fake {
 
 /// The configuration of a channel, with the additional lines `more`.
 pub(super) fn channel(name: &str, provider: Provider, fake: &Fake, more: &str) -> String {
-    let (kind, url) = (provider.name(), fake.base_url());
-    let key = match more.contains("api_keys") {
-        true => String::new(),
-        false => format!("api_keys = [\"up-{name}\"]\n"),
+    let channel = ChannelConfig::new(name, provider.name()).url(&fake.base_url());
+    let channel = match more.contains("api_keys") {
+        true => channel,
+        false => channel.keys(&[format!("up-{name}")]),
     };
-    format!(
-        "[[channel]]\nname = \"{name}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\n{key}{more}\n"
-    )
+    channel.lines(more).text()
 }
 
 impl AllProviders {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Received, Upstream, json_response};
-use crate::harness::{Backend, TestGateway, on_sqlite};
+use crate::harness::{Backend, ChannelConfig, TestGateway, on_sqlite};
 
 on_sqlite!(
     search_uses_the_api_that_supports_it,
@@ -33,10 +33,9 @@ fn openai(received: &Received) -> (u16, &'static str, String) {
 async fn search_uses_the_api_that_supports_it(backend: Backend) {
     let upstream = Upstream::start(openai).await;
     let channel = |name: &str, model: &str, more: &str| {
-        format!(
-            "[[channel]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{}\"\nmodels = [\"{model}\"]\nallow = [\"web_search\"]\n{more}\n",
-            upstream.url
-        )
+        let channel = ChannelConfig::new(name, "openai").url(&upstream.url);
+        let channel = channel.lines("allow = [\"web_search\"]").lines(more);
+        channel.models(&[model]).text()
     };
     let config = channel("both", "gpt-5", "")
         + &channel("one", "gpt-5-mini", "apis = [\"chat-completions\"]")

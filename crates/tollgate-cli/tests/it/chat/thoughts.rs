@@ -64,12 +64,10 @@ async fn thoughts_are_hidden_unless_the_client_requests_them(backend: Backend) {
 
 async fn unrequested_thoughts_are_hidden_in_the_envelope_and_kept_for_tool_loops(backend: Backend) {
     let fake = start(Provider::OpenAi, Options::default()).await.unwrap();
-    let config = format!(
-        "[[channel]]\nname = \"up\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"up-key\"]\napis = [\"chat-completions\"]\n\
-         models = [{{ name = \"deepseek-v3.1-think-250821\", upstream = \"deepseek-reasoner\" }}]\n",
-        fake.base_url()
-    );
-    let (gateway, client) = TestGateway::with_config(backend, &config).await;
+    let up = ChannelConfig::new("up", "openai").url(&fake.base_url());
+    let up = up.keys(&["up-key"]).lines("apis = [\"chat-completions\"]");
+    let up = up.model_as("deepseek-v3.1-think-250821", "deepseek-reasoner");
+    let (gateway, client) = TestGateway::with_config(backend, &up.text()).await;
     let tool = json!({ "type": "function", "function": { "name": "get_weather", "parameters": { "type": "object", "properties": {} } } });
     let mut body = json!({ "model": "deepseek-v3.1-think-250821", "messages": [{ "role": "user", "content": "think, then call tool get_weather" }], "tools": [tool] });
     let bare = client.post(CHAT, &body).await.expect(200).json();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::upstream::{Received, Upstream, UpstreamResponse, events, json_response};
-use crate::harness::{Backend, Client, TestGateway, on_sqlite};
+use crate::harness::{Backend, ChannelConfig, Client, TestGateway, on_sqlite};
 
 on_sqlite!(
     threads_are_rejected_by_channels_that_cannot_store_them,
@@ -143,13 +143,12 @@ pub(super) fn openai(received: &Received) -> UpstreamResponse {
 
 async fn a_stored_response_continues_with_the_key_that_created_it(backend: Backend) {
     let upstream = Upstream::start(openai).await;
-    let channel = |name: &str, keys: &str| {
-        format!(
-            "[[channel]]\nname = \"{name}\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [{keys}]\nmodels = [\"gpt-4o\"]\nallow = [\"store\", \"stored_context\"]\n",
-            upstream.url
-        )
+    let channel = |name: &str, keys: &[&str]| {
+        let channel = ChannelConfig::new(name, "openai").url(&upstream.url);
+        let channel = channel.lines("allow = [\"store\", \"stored_context\"]");
+        channel.keys(keys).models(&["gpt-4o"]).text()
     };
-    let config = channel("a", "\"key-a1\", \"key-a2\"") + &channel("b", "\"key-b1\", \"key-b2\"");
+    let config = channel("a", &["key-a1", "key-a2"]) + &channel("b", &["key-b1", "key-b2"]);
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
     for stream in [false, true] {
         for first in ["one", "other", "third one"] {
@@ -191,18 +190,15 @@ async fn a_stored_response_continues_with_the_key_that_created_it(backend: Backe
 async fn a_thread_continues_with_the_key_that_created_it(backend: Backend) {
     const MODEL: &str = "claude-sonnet-4-5-20250929";
     let upstream = Upstream::start(anthropic).await;
-    let channel = |name: &str, keys: &str| {
-        format!(
-            "[[channel]]\nname = \"{name}\"\nkind = \"anthropic\"\nbase_url = \"{}\"\napi_keys = [{keys}]\nmodels = [\"{MODEL}\"]\n",
-            upstream.url
-        )
+    let channel = |name: &str, keys: &[&str]| {
+        let channel = ChannelConfig::new(name, "anthropic").url(&upstream.url);
+        channel.keys(keys).models(&[MODEL]).text()
     };
     // The first channel cannot store threads.
-    let config = format!(
-        "[[channel]]\nname = \"box\"\nkind = \"sandbox\"\npriority = -1\nmodels = [\"{MODEL}\"]\n{}{}",
-        channel("a", "\"key-a1\", \"key-a2\""),
-        channel("b", "\"key-b1\", \"key-b2\""),
-    );
+    let first = ChannelConfig::new("box", "sandbox").lines("priority = -1");
+    let config = first.models(&[MODEL]).text()
+        + &channel("a", &["key-a1", "key-a2"])
+        + &channel("b", &["key-b1", "key-b2"]);
     let (gateway, client) = TestGateway::with_config(backend, &config).await;
     for stream in [false, true] {
         let mut body = request(MODEL, json!({"type": "create"}));
@@ -268,9 +264,8 @@ async fn a_vendors_error_keeps_its_details(backend: Backend) {
     });
     let (anthropic, openai, gemini) = (anthropic.await, openai.await, gemini.await);
     let channel = |kind: &str, url: &str, model: &str| {
-        format!(
-            "[[channel]]\nname = \"{kind}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = [\"key-secret-1\"]\nmodels = [\"{model}\"]\n"
-        )
+        let channel = ChannelConfig::new(kind, kind).url(url);
+        channel.keys(&["key-secret-1"]).models(&[model]).text()
     };
     let config = channel("anthropic", &anthropic.url, MODEL)
         + &channel("openai", &openai.url, "gpt-4o")

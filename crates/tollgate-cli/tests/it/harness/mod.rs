@@ -2,6 +2,7 @@
 
 mod assert_json;
 pub(crate) mod cases;
+mod channel_config;
 mod client;
 mod command;
 mod database;
@@ -9,6 +10,8 @@ pub(crate) mod fake_oidc;
 pub(crate) mod fake_s3;
 mod gateway;
 pub(crate) mod images;
+#[path = "../../../../tollgate-store/tests/it/postgres_cluster.rs"]
+mod postgres_cluster;
 mod postgres_server;
 pub(crate) mod priced_images;
 mod process;
@@ -24,6 +27,7 @@ pub(crate) mod webhook_receiver;
 use std::time::{Duration, Instant};
 
 pub(crate) use assert_json::{assert_has, assert_shape, now};
+pub(crate) use channel_config::ChannelConfig;
 pub(crate) use client::{Client, Reply, image_urls, status, task_id};
 pub(crate) use command::{CommandOutput, run_command, tollgate};
 pub(crate) use gateway::TestGateway;

@@ -82,7 +82,7 @@ impl WebhookReceiver {
     }
 
     /// The URL of a path, whose first part selects the response. `accept`: 204. `fail/N`: 500 to the first N. `close/N`: the connection is closed
-    /// without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 1` to the first N. `hang`: no
+    /// without a response to the first N. `redirect`: to `accept`. `gone`: 410. `busy/N`: 503 with `retry-after: 2` to the first N. `hang`: no
     /// response.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}/{path}", self.address)
@@ -145,7 +145,7 @@ async fn receive(
         _ => 204,
     };
     let status = axum::http::StatusCode::from_u16(status).unwrap();
-    let headers = [("location", "/accept"), ("retry-after", "1")];
+    let headers = [("location", "/accept"), ("retry-after", "2")];
     let count = if name == "busy" { 2 } else { 1 };
     (status, AppendHeaders(headers.into_iter().take(count))).into_response()
 }

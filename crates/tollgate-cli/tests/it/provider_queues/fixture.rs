@@ -118,11 +118,10 @@ impl<'a> Fixture<'a> {
         let fake_kind: Provider = kind.parse().unwrap();
         for at in 0..channels {
             let fake = start(fake_kind, Options::default()).await.unwrap();
-            let url = fake.base_url();
-            config += &format!(
-                "[[channel]]\nname = \"{kind}-{at}\"\nkind = \"{kind}\"\nbase_url = \"{url}\"\napi_keys = {KEYS:?}\n\
-                 models = [{{ name = \"{model}\", upstream = \"{upstream}\" }}]\npriority = {at}\npoll_ms = 100\n"
-            );
+            let channel = ChannelConfig::new(&format!("{kind}-{at}"), kind).url(&fake.base_url());
+            let channel = channel.keys(&KEYS).model_as(model, upstream);
+            let rest = format!("priority = {at}\npoll_ms = 100");
+            config += &channel.lines(&rest).text();
             fakes.push(fake);
         }
         // On SQLite a restarted gateway reclaims its tasks at once: with this long lease, a gateway that waits for the lease's end fails the test.

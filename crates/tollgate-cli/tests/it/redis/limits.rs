@@ -142,6 +142,11 @@ async fn tokens_of_all_nodes_are_limited(_: Backend) {
         return;
     };
     let nodes = Nodes::start(&redis, "share", &["--tpm", "100"]).await;
+    let set = format!(
+        "{{tollgate:limits:1}}:key:{}:reservations",
+        nodes.clients[0].key_id
+    );
+    let reservations = async || redis.query::<u64>(&["ZCARD", &set]).await.unwrap();
     // The tokens of a chat also count at the other nodes, until the limit of the minute is reached.
     let mut admitted = 0;
     let rejected = loop {
@@ -152,8 +157,8 @@ async fn tokens_of_all_nodes_are_limited(_: Backend) {
         }
         admitted += 1;
         assert!(admitted < 60, "the limit is never reached");
-        // The node sends the settlement in the background.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The node sends the settlement, which replaces the reservation, in the background.
+        until_true("the settlement", async || reservations().await == 0).await;
     };
     let over = "this API key may use 100 tokens a minute";
     assert_eq!(rejected.message(429), over);

@@ -42,10 +42,9 @@ impl Nodes {
             ..Options::default()
         };
         let upstream = start(Provider::OpenAi, options).await.unwrap();
-        let config = format!(
-            "[[channel]]\nname = \"only\"\nkind = \"openai\"\nbase_url = \"{}\"\napi_keys = [\"k\"]\nmax_concurrency = {limit}\n",
-            upstream.base_url()
-        );
+        let channel = ChannelConfig::new("only", "openai").url(&upstream.base_url());
+        let limit = format!("max_concurrency = {limit}");
+        let config = channel.keys(&["k"]).lines(&limit).text();
         let node = || {
             let setup = Setup::new(Backend::Postgres).config(&config);
             let setup = setup.redis(redis.url());
