@@ -6,7 +6,6 @@
 use base64::Engine as _;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::has_data_scheme;
 use crate::media;
 
 /// The maximum number of tokens of one image, for all models except those that scale images up (gpt-4o-mini).
@@ -101,6 +100,12 @@ pub(super) fn link_tokens(key: &[u8], object: &[u8], link: &[u8]) -> u64 {
         true => MAX_IMAGE_TOKENS,
         false => REMOTE_FILE_TOKENS,
     }
+}
+
+/// Whether `text` is a data URI.
+pub(super) fn has_data_scheme(text: &[u8]) -> bool {
+    text.get(..5)
+        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
 }
 
 /// Whether `text` is a link to a file: a URL of any scheme but `data`.

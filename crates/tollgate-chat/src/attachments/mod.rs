@@ -4,7 +4,8 @@ mod file_tokens;
 mod media_strings;
 
 use file_tokens::{
-    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, declares_text, inline_tokens, is_link, link_tokens,
+    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, declares_text, has_data_scheme, inline_tokens, is_link,
+    link_tokens,
 };
 use media_strings::MediaStrings;
 pub(crate) use media_strings::{JsonStrings, is_media_member};
@@ -80,11 +81,6 @@ pub(crate) fn count_media_data(body: &[u8]) -> u64 {
         }
     }
     bytes
-}
-
-fn has_data_scheme(text: &[u8]) -> bool {
-    text.get(..5)
-        .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"data:"))
 }
 
 #[cfg(test)]
