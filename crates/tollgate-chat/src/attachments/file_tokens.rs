@@ -17,8 +17,10 @@ const BASE_IMAGE_TOKENS: u64 = 300;
 const TOKENS_PER_PAGE: u64 = 4_600;
 /// Assumed bytes per page if the pages cannot be counted because the PDF's objects are compressed.
 const BYTES_PER_PAGE: u64 = 5_000;
-/// Word and Excel files are compressed text: ten bytes of it for each byte of the file, four bytes per token.
+/// Office documents are compressed XML: ten bytes of it for each byte of the file if its size cannot be read, four bytes per token.
 const DOCUMENT_TOKENS_PER_100_BYTES: u64 = 250;
+/// No model reads more of a document.
+const MAX_DOCUMENT_TOKENS: u64 = 1_048_576;
 /// Providers reject longer PDFs.
 const MAX_PAGES: u64 = 1_000;
 const TOKENS_PER_AUDIO_SECOND: u64 = 32;
@@ -54,48 +56,39 @@ pub(super) fn inline_tokens(text: &[u8], declared: &str) -> Option<u64> {
     let size = bytes.len() as u64;
     let tokens = match media::sniff_media_type(&bytes).unwrap_or(media_type) {
         "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
-        kind if kind.starts_with("image/") => image_tokens(&bytes),
-        kind if kind.starts_with("video/") => {
+        kind if is_of_kind(kind, "image") => image_tokens(&bytes),
+        kind if is_of_kind(kind, "video") => {
             video_seconds(&bytes).unwrap_or(size / MIN_VIDEO_BYTES_PER_SECOND + 1)
                 * TOKENS_PER_VIDEO_SECOND
         }
         _ if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") => audio_tokens(&bytes),
-        kind if kind.starts_with("audio/") => audio_tokens(&bytes),
-        _ if bytes.starts_with(b"PK\x03\x04") => size * DOCUMENT_TOKENS_PER_100_BYTES / 100,
+        kind if is_of_kind(kind, "audio") => audio_tokens(&bytes),
+        _ if bytes.starts_with(b"PK\x03\x04") => document_tokens(&bytes),
         _ if std::str::from_utf8(&bytes).is_ok() => size,
         // An unknown type: audio whose type is declared by another field.
         _ => size / 4,
     };
     // Whatever the first bytes are: a provider reads a file that is declared as text as text.
-    Some(match declares_text(media_type) {
+    Some(match is_of_kind(media_type, "text") {
         true => tokens.max(size),
         false => tokens,
     })
 }
 
-/// Whether a media type, as it is written in JSON, is `text/…`. The slash may be escaped.
-pub(super) fn declares_text(media_type: &str) -> bool {
-    let kind = media_type.as_bytes().get(..4);
-    kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"text"))
+/// Whether a media type, as it is written in JSON, is `kind/…`. The slash may be escaped.
+pub(super) fn is_of_kind(media_type: &str, kind: &str) -> bool {
+    let (start, rest) = media_type.split_at_checked(kind.len()).unwrap_or_default();
+    start.eq_ignore_ascii_case(kind) && rest.starts_with(['/', '\\'])
 }
 
-/// The tokens of a file that the provider fetches: `key` is the member whose value is the link, `object` the one whose value is the object around it.
-pub(super) fn link_tokens(key: &[u8], object: &[u8], link: &[u8]) -> u64 {
+/// The tokens of a file that the provider fetches, if the link does not show that it is another file than an image.
+pub(super) fn link_tokens(link: &[u8], is_image: bool) -> u64 {
     let path = link.split(|byte| matches!(byte, b'?' | b'#')).next();
     let path = path.unwrap_or_default();
     let has_other_extension = [".pdf", ".mp4", ".mp3", ".wav"].iter().any(|extension| {
         let end = path.len().checked_sub(extension.len());
         end.is_some_and(|end| path[end..].eq_ignore_ascii_case(extension.as_bytes()))
     });
-    let is_image = match key {
-        b"url" => !matches!(
-            object,
-            b"video_url" | b"audio_url" | b"input_audio" | b"file" | b"file_url"
-        ),
-        // `video` has a list of frames in some dialects.
-        b"image_url" | b"image" | b"video" => true,
-        _ => false,
-    };
     match is_image && !has_other_extension {
         true => MAX_IMAGE_TOKENS,
         false => REMOTE_FILE_TOKENS,
@@ -112,17 +105,16 @@ pub(super) fn has_data_scheme(text: &[u8]) -> bool {
 pub(super) fn is_link(text: &[u8]) -> bool {
     const MAX_SCHEME: usize = 16;
     let head = &text[..text.len().min(MAX_SCHEME)];
-    let scheme = head
-        .iter()
-        .position(|byte| *byte == b':')
-        .map(|end| &head[..end]);
-    !has_data_scheme(text)
-        && scheme.is_some_and(|scheme| {
-            scheme.first().is_some_and(u8::is_ascii_alphabetic)
-                && scheme
-                    .iter()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
-        })
+    let Some(end) = head.iter().position(|byte| *byte == b':') else {
+        return false;
+    };
+    let is_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    // Slashes may be escaped.
+    let has_slash = matches!(text.get(end + 1), Some(b'/' | b'\\'));
+    head[0].is_ascii_alphabetic()
+        && head[..end].iter().all(is_scheme)
+        && has_slash
+        && !has_data_scheme(text)
 }
 
 /// The bytes of base64 text as it is written in JSON; `None` if it is no base64.
@@ -214,6 +206,25 @@ fn pdf_pages(bytes: &[u8]) -> u64 {
         _ => bytes.len() as u64 / BYTES_PER_PAGE + 1,
     };
     seen.saturating_sub(trees).max(by_size).min(MAX_PAGES)
+}
+
+/// The tokens of a Word, Excel or PowerPoint file: of the XML in it, by the sizes in the archive's directory.
+fn document_tokens(bytes: &[u8]) -> u64 {
+    let xml_size = |at: usize| {
+        let entry = bytes.get(at..)?;
+        let size = entry.get(24..28)?;
+        let length = entry.get(28..30)?;
+        let length = usize::from(u16::from_le_bytes([length[0], length[1]]));
+        let name = entry.get(46..46 + length)?;
+        let size = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
+        name.ends_with(b".xml").then_some(u64::from(size))
+    };
+    let entries = memchr::memmem::find_iter(bytes, b"PK\x01\x02");
+    let tokens = match entries.filter_map(xml_size).sum::<u64>() {
+        0 => bytes.len() as u64 * DOCUMENT_TOKENS_PER_100_BYTES / 100,
+        xml => xml / 4,
+    };
+    tokens.min(MAX_DOCUMENT_TOKENS)
 }
 
 fn audio_tokens(bytes: &[u8]) -> u64 {

@@ -29,6 +29,19 @@ const SOURCE_TYPES: [&[u8]; 4] = [
     b"url_citation",
 ];
 
+/// The values of `type` of objects whose `file_id` is the source of a text.
+const FILE_CITATION_TYPES: [&[u8]; 6] = [
+    b"file_citation",
+    b"container_file_citation",
+    b"file_path",
+    b"char_location",
+    b"page_location",
+    b"content_block_location",
+];
+
+/// Objects nested deeper count as elements of lists. No format nests media so deep, and memory is bounded by it.
+const MAX_TRACKED_DEPTH: usize = 128;
+
 /// Whether an object that is the value of `member` holds media in its member `data`.
 pub(crate) fn is_media_member(member: &[u8]) -> bool {
     MEDIA_MEMBERS.contains(&member)
@@ -41,13 +54,19 @@ pub(super) struct MediaStrings<'a> {
     key: &'a [u8],
     /// The member whose value comes next; empty if there is none.
     member: &'a [u8],
-    /// For each open object the member whose value it is, from the outermost; empty for the elements of a list.
+    /// The number of open objects.
+    depth: usize,
+    /// For each open object up to [`MAX_TRACKED_DEPTH`] the member whose value it is; empty for the elements of a list.
     objects: Vec<&'a [u8]>,
     /// The number of open objects up to the outermost of [`FREE_MEMBERS`].
     free: Option<usize>,
     /// What the innermost object has declared so far as its type and as that of its file.
     kind: &'a [u8],
     media_type: &'a [u8],
+    /// Whether the innermost object is the `source` of an image.
+    is_image_source: bool,
+    /// Whether the value is an element of a list.
+    is_in_list: bool,
 }
 
 impl<'a> MediaStrings<'a> {
@@ -56,10 +75,13 @@ impl<'a> MediaStrings<'a> {
             strings: JsonStrings::new(body),
             key: b"",
             member: b"",
+            depth: 0,
             objects: Vec::new(),
             free: None,
             kind: b"",
             media_type: b"",
+            is_image_source: false,
+            is_in_list: false,
         }
     }
 
@@ -70,7 +92,34 @@ impl<'a> MediaStrings<'a> {
 
     /// The member whose value is the innermost open object; empty for an element of a list.
     pub(super) fn object(&self) -> &'a [u8] {
-        self.objects.last().copied().unwrap_or_default()
+        match self.depth <= MAX_TRACKED_DEPTH {
+            true => self.objects.last().copied().unwrap_or_default(),
+            false => b"",
+        }
+    }
+
+    /// Whether the innermost object is a document's source whose `data` is its text (messages).
+    pub(super) fn is_text_source(&self) -> bool {
+        self.object() == b"source"
+            && (self.kind == b"text" || self.declared(b"", &[b"type"]) == b"text")
+    }
+
+    /// Whether a link in member `key` is one of an image.
+    pub(super) fn is_image_link(&self, key: &[u8]) -> bool {
+        match (key, self.object()) {
+            (b"url", b"video_url" | b"audio_url" | b"input_audio" | b"file" | b"file_url") => false,
+            (b"url", b"source") => self.is_image_source,
+            (b"url" | b"image_url" | b"image", _) => true,
+            // A list of frames, in some dialects.
+            (b"video", _) => self.is_in_list,
+            _ => false,
+        }
+    }
+
+    /// Whether a `file_id` of the innermost object is a source of a text.
+    pub(super) fn is_file_citation(&self) -> bool {
+        self.object().is_empty()
+            && FILE_CITATION_TYPES.contains(&self.declared(self.kind, &[b"type"]))
     }
 
     /// Whether a `url` of the innermost object is a source of a text, which the provider does not fetch.
@@ -120,22 +169,35 @@ impl<'a> MediaStrings<'a> {
         for byte in text {
             match byte {
                 b'{' => {
-                    self.objects.push(self.member);
-                    if self.free.is_none() && FREE_MEMBERS.contains(&self.member) {
-                        self.free = Some(self.objects.len());
+                    self.depth += 1;
+                    if self.depth <= MAX_TRACKED_DEPTH {
+                        self.objects.push(self.member);
                     }
+                    if self.free.is_none() && FREE_MEMBERS.contains(&self.member) {
+                        self.free = Some(self.depth);
+                    }
+                    self.is_image_source = self.member == b"source" && self.kind == b"image";
                 }
                 b'}' => {
-                    self.free = self.free.filter(|depth| *depth != self.objects.len());
-                    self.objects.pop();
+                    self.free = self.free.filter(|depth| *depth != self.depth);
+                    if self.depth <= MAX_TRACKED_DEPTH {
+                        self.objects.pop();
+                    }
+                    self.depth = self.depth.saturating_sub(1);
+                    self.is_image_source = false;
                 }
                 b'[' => {
-                    self.member = b"";
+                    (self.member, self.is_in_list) = (b"", true);
+                    continue;
+                }
+                b']' => {
+                    self.is_in_list = false;
                     continue;
                 }
                 _ => continue,
             }
             (self.member, self.kind, self.media_type) = (b"", b"", b"");
+            self.is_in_list = false;
         }
     }
 }
@@ -150,6 +212,7 @@ impl<'a> Iterator for MediaStrings<'a> {
             self.read_between(between);
             if is_key {
                 (self.key, self.member) = (text, text);
+                self.is_in_list = false;
                 continue;
             }
             self.member = b"";

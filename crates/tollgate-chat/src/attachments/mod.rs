@@ -4,7 +4,7 @@ mod file_tokens;
 mod media_strings;
 
 use file_tokens::{
-    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, declares_text, has_data_scheme, inline_tokens, is_link,
+    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, has_data_scheme, inline_tokens, is_link, is_of_kind,
     link_tokens,
 };
 use media_strings::MediaStrings;
@@ -27,8 +27,11 @@ pub fn held_attachments(body: &[u8]) -> HeldAttachments {
     let mut strings = MediaStrings::new(body);
     while let Some((key, text)) = strings.next() {
         match key {
+            // The text of a document is held as text.
+            b"data" if strings.is_text_source() => {}
+            b"file_id" if strings.is_file_citation() => {}
             b"file_id" | b"fileUri" | b"file_uri" | b"file_url" => {
-                let is_image = strings.media_type().starts_with("image/");
+                let is_image = is_of_kind(strings.media_type(), "image");
                 held.tokens += if is_image {
                     MAX_IMAGE_TOKENS
                 } else {
@@ -42,7 +45,7 @@ pub fn held_attachments(body: &[u8]) -> HeldAttachments {
             | b"image" | b"video" | b"audio"
                 if is_link(text) =>
             {
-                held.tokens += link_tokens(key, strings.object(), text);
+                held.tokens += link_tokens(text, strings.is_image_link(key));
             }
             b"image" | b"video" | b"audio" if !has_data_scheme(text) => {}
             b"url" | b"image_url" | b"video_url" | b"audio_url" | b"file_data" | b"data"
@@ -74,8 +77,9 @@ pub(crate) fn count_media_data(body: &[u8]) -> u64 {
     while let Some((key, text)) = strings.next() {
         if key == b"data"
             && strings.is_in_media()
+            && !strings.is_text_source()
             && text.iter().all(is_base64)
-            && !declares_text(strings.media_type())
+            && !is_of_kind(strings.media_type(), "text")
         {
             bytes += text.len() as u64;
         }
@@ -273,8 +277,16 @@ mod tests {
                 50_000,
             ),
             (
-                json!({"source": {"type": "url", "url": "https://example.com/a.png"}}),
+                json!({"type": "image", "source": {"type": "url", "url": "https://a.example/b"}}),
                 5_000,
+            ),
+            (
+                json!({"type": "document", "source": {"type": "url", "url": "https://a.example/b"}}),
+                50_000,
+            ),
+            (
+                json!({"type": "video", "video": "https://example.com/clip.mov"}),
+                50_000,
             ),
         ] {
             let body = json!({"content": [part]}).to_string();
@@ -296,6 +308,12 @@ mod tests {
         ]);
         assert_eq!(held(&parts), 0);
         assert_eq!(held(&json!({"type": "image", "url": url})), 5_000);
+        let citation = json!({"type": "file_citation", "file_id": "file-1", "index": 9});
+        assert_eq!(held(&json!({"annotations": [citation]})), 0);
+        assert_eq!(
+            held(&json!({"type": "input_file", "file_id": "file-1"})),
+            50_000
+        );
     }
 
     #[test]
@@ -313,10 +331,63 @@ mod tests {
         let text = STANDARD.encode("[1]".repeat(100));
         let inline = json!({"mimeType": "application/json", "data": text});
         assert_eq!(held(&json!({"inlineData": inline})), 300);
+    }
+
+    #[test]
+    fn the_text_of_a_document_is_held_as_text() {
+        for text in [
+            "Subject: a report",
+            "https://example.com/",
+            &"the cat sat ".repeat(99),
+        ] {
+            let before = json!({"type": "text", "media_type": "image/png", "data": text});
+            let after = json!({"data": text, "media_type": "text/plain", "type": "text"});
+            for source in [before, after] {
+                let body = json!({"type": "document", "source": source}).to_string();
+                let held = held_attachments(body.as_bytes());
+                assert_eq!(held, HeldAttachments::default(), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn office_documents_are_held_by_their_xml() {
         let mut word = b"PK\x03\x04".to_vec();
         word.resize(1_000, 0xff);
-        let file = json!({"file_data": uri("application/octet-stream", &word)});
-        assert_eq!(held(&file), 2_500);
+        let file = |word: &[u8]| json!({"file_data": uri("application/octet-stream", word)});
+        assert_eq!(held(&file(&word)), 2_500);
+        for name in ["word/document.xml", "ppt/media/image1.png"] {
+            let mut entry = [0; 46];
+            entry[..4].copy_from_slice(b"PK\x01\x02");
+            entry[24..28].copy_from_slice(&40_000_u32.to_le_bytes());
+            entry[28] = name.len() as u8;
+            word.extend(entry);
+            word.extend(name.as_bytes());
+        }
+        assert_eq!(held(&file(&word)), 10_000);
+        word.resize(1_000_000, 0xff);
+        let unreadable = [b"PK\x03\x04", &word[4..1_000], &word[2_000..]].concat();
+        assert_eq!(held(&file(&unreadable)), 1_048_576);
+    }
+
+    #[test]
+    fn types_may_have_escaped_slashes() {
+        let body = r#"{"inlineData":{"mimeType":"video\/mp4","data":"DATA"}}"#;
+        let data = STANDARD.encode([0xff; 16_000]);
+        let held = held_attachments(body.replace("DATA", &data).as_bytes());
+        assert_eq!(held.tokens, 3 * 300);
+        let body = r#"{"fileData":{"mimeType":"IMAGE\/png","fileUri":"x"}}"#;
+        assert_eq!(held_attachments(body.as_bytes()).tokens, MAX_IMAGE_TOKENS);
+    }
+
+    #[test]
+    fn objects_are_followed_after_deeper_ones() {
+        let deep = r#"{"":"#.repeat(300) + "1" + &"}".repeat(300);
+        let body = format!(
+            r#"{{"x":{deep},"source":{{"type":"base64","media_type":"text/csv","data":"DATA"}}}}"#
+        );
+        let body = body.replace("DATA", &STANDARD.encode([b'1'; 90]));
+        assert_eq!(held_attachments(body.as_bytes()).tokens, 90);
     }
 
     #[test]
