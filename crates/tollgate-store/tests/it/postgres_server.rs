@@ -83,7 +83,8 @@ impl Server {
     pub(crate) async fn wait_for_connection_attempt(&self) {
         let address = ("127.0.0.1", self.cluster.port);
         let listener = tokio::net::TcpListener::bind(address).await.unwrap();
-        listener.accept().await.unwrap();
+        let attempt = tokio::time::timeout(LIMIT, listener.accept()).await;
+        attempt.expect("no attempt to connect").unwrap();
     }
 
     /// Stops the server as a crash would: connections break without a message.
