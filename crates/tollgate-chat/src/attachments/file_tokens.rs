@@ -19,17 +19,40 @@ const TOKENS_PER_PAGE: u64 = 4_600;
 const BYTES_PER_PAGE: u64 = 5_000;
 /// Office documents are compressed XML: ten bytes of it for each byte of the file if its size cannot be read, four bytes per token.
 const DOCUMENT_TOKENS_PER_100_BYTES: u64 = 250;
-/// No model reads more of a document.
-const MAX_DOCUMENT_TOKENS: u64 = 1_048_576;
+/// No model reads more of a file.
+const MAX_FILE_TOKENS: u64 = 1_048_576;
 /// Providers reject longer PDFs.
 const MAX_PAGES: u64 = 1_000;
 const TOKENS_PER_AUDIO_SECOND: u64 = 32;
 /// Speech below 8 kbit/s is not intelligible.
 const MIN_AUDIO_BYTES_PER_SECOND: u64 = 1_000;
+/// Eight channels of 16 bits at 96 kHz.
+const MAX_AUDIO_BYTES_PER_SECOND: u64 = 1_536_000;
 const TOKENS_PER_VIDEO_SECOND: u64 = 300;
 const MIN_VIDEO_BYTES_PER_SECOND: u64 = 8_000;
+/// 20 Mbit/s: a file that is larger than its header's duration allows is as long as this gives.
+const MAX_VIDEO_BYTES_PER_SECOND: u64 = 2_500_000;
+/// The maximum of `videoMetadata.fps` (generate-content), which multiplies the tokens of a second.
+const MAX_FRAMES_PER_SECOND: u64 = 24;
 /// Tokens for a file that only the provider can read: one given by its id, or a link to anything but an image.
 pub(super) const REMOTE_FILE_TOKENS: u64 = 50_000;
+/// Types of files that a provider reads as text, besides `text/…`.
+const TEXT_SUBTYPES: [&str; 14] = [
+    "json",
+    "ld+json",
+    "x-ndjson",
+    "xml",
+    "xhtml+xml",
+    "yaml",
+    "x-yaml",
+    "javascript",
+    "x-javascript",
+    "typescript",
+    "x-python",
+    "x-sh",
+    "sql",
+    "rtf",
+];
 /// Base64 text with fewer bytes than this is not counted as an attachment.
 const MIN_PAYLOAD: usize = 64;
 
@@ -41,8 +64,9 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
         .with_decode_allow_trailing_bits(true),
 );
 
-/// The tokens of a data URI, or of base64 of the declared type. `None` if the text is too short for either.
-pub(super) fn inline_tokens(text: &[u8], declared: &str) -> Option<u64> {
+/// The tokens of a data URI, or of base64 of the declared type. `None` if the text is too short for either. `has_frame_rate` tells whether the request
+/// sets the frames per second that are read of a video.
+pub(super) fn inline_tokens(text: &[u8], declared: &str, has_frame_rate: bool) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let (media_type, data) = match media::parse_data_uri(text) {
         Some(uri) => (uri.media_type, uri.data),
@@ -57,22 +81,29 @@ pub(super) fn inline_tokens(text: &[u8], declared: &str) -> Option<u64> {
     let tokens = match media::sniff_media_type(&bytes).unwrap_or(media_type) {
         "application/pdf" => pdf_pages(&bytes) * TOKENS_PER_PAGE,
         kind if is_of_kind(kind, "image") => image_tokens(&bytes),
-        kind if is_of_kind(kind, "video") => {
-            video_seconds(&bytes).unwrap_or(size / MIN_VIDEO_BYTES_PER_SECOND + 1)
-                * TOKENS_PER_VIDEO_SECOND
-        }
+        kind if is_of_kind(kind, "video") => video_tokens(&bytes, has_frame_rate),
         _ if bytes.starts_with(b"RIFF") || bytes.starts_with(b"ID3") => audio_tokens(&bytes),
         kind if is_of_kind(kind, "audio") => audio_tokens(&bytes),
         _ if bytes.starts_with(b"PK\x03\x04") => document_tokens(&bytes),
         _ if std::str::from_utf8(&bytes).is_ok() => size,
-        // An unknown type: audio whose type is declared by another field.
+        // An unknown type.
         _ => size / 4,
     };
     // Whatever the first bytes are: a provider reads a file that is declared as text as text.
-    Some(match is_of_kind(media_type, "text") {
+    let tokens = match declares_text(media_type) {
         true => tokens.max(size),
         false => tokens,
-    })
+    };
+    Some(tokens.min(MAX_FILE_TOKENS))
+}
+
+/// Whether a media type, as it is written in JSON, is one of text.
+pub(super) fn declares_text(media_type: &str) -> bool {
+    let subtype = media_type.rsplit('/').next().unwrap_or_default();
+    let subtype = subtype.split(';').next().unwrap_or_default().trim();
+    let is_text = |text: &&str| text.eq_ignore_ascii_case(subtype);
+    is_of_kind(media_type, "text")
+        || is_of_kind(media_type, "application") && TEXT_SUBTYPES.iter().any(is_text)
 }
 
 /// Whether a media type, as it is written in JSON, is `kind/…`. The slash may be escaped.
@@ -104,6 +135,7 @@ pub(super) fn has_data_scheme(text: &[u8]) -> bool {
 /// Whether `text` is a link to a file: a URL of any scheme but `data`.
 pub(super) fn is_link(text: &[u8]) -> bool {
     const MAX_SCHEME: usize = 16;
+    let text = text.trim_ascii_start();
     let head = &text[..text.len().min(MAX_SCHEME)];
     let Some(end) = head.iter().position(|byte| *byte == b':') else {
         return false;
@@ -117,7 +149,7 @@ pub(super) fn is_link(text: &[u8]) -> bool {
         && !has_data_scheme(text)
 }
 
-/// The bytes of base64 text as it is written in JSON; `None` if it is no base64.
+/// The bytes of base64 text as it is written in JSON, which may have line breaks; `None` if it is no base64, such as text with spaces.
 pub(super) fn decode(data: &str) -> Option<Vec<u8>> {
     let mut digits = Vec::with_capacity(data.len());
     let mut rest = data.as_bytes();
@@ -143,7 +175,6 @@ pub(super) fn decode(data: &str) -> Option<Vec<u8>> {
         match byte {
             b'-' => digits.push(b'+'),
             b'_' => digits.push(b'/'),
-            byte if byte.is_ascii_whitespace() => {}
             byte => digits.push(byte),
         }
     }
@@ -195,17 +226,22 @@ fn jpeg_size(bytes: &[u8]) -> Option<(u32, u32)> {
 
 /// The number of pages of a PDF, counted or else estimated at the maximum; at least 1.
 fn pdf_pages(bytes: &[u8]) -> u64 {
-    let count = |name: &str| memchr::memmem::find_iter(bytes, name).count() as u64;
-    let seen = ["/Type /Page", "/Type/Page"].map(count).iter().sum::<u64>();
-    let trees = ["/Type /Pages", "/Type/Pages"]
-        .map(count)
-        .iter()
-        .sum::<u64>();
-    let by_size = match count("/ObjStm") {
-        0 => 1,
-        _ => bytes.len() as u64 / BYTES_PER_PAGE + 1,
+    const NAME: &[u8] = b"/Page";
+    let is_page = |at: &usize| {
+        // Not `/Pages` or another longer name.
+        let after = bytes.get(at + NAME.len());
+        let before = bytes[..*at].trim_ascii_end();
+        !after.is_some_and(u8::is_ascii_alphanumeric) && before.ends_with(b"/Type")
     };
-    seen.saturating_sub(trees).max(by_size).min(MAX_PAGES)
+    let pages = memchr::memmem::find_iter(bytes, NAME)
+        .filter(is_page)
+        .count() as u64;
+    let is_compressed = || memchr::memmem::find(bytes, b"/ObjStm").is_some();
+    let by_size = match pages == 0 || is_compressed() {
+        true => bytes.len() as u64 / BYTES_PER_PAGE + 1,
+        false => 1,
+    };
+    pages.max(by_size).min(MAX_PAGES)
 }
 
 /// The tokens of a Word, Excel or PowerPoint file: of the XML in it, by the sizes in the archive's directory.
@@ -224,18 +260,41 @@ fn document_tokens(bytes: &[u8]) -> u64 {
         0 => bytes.len() as u64 * DOCUMENT_TOKENS_PER_100_BYTES / 100,
         xml => xml / 4,
     };
-    tokens.min(MAX_DOCUMENT_TOKENS)
+    tokens.min(MAX_FILE_TOKENS)
 }
 
 fn audio_tokens(bytes: &[u8]) -> u64 {
-    let is_wav = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE");
-    let rate = bytes.get(28..32).filter(|_| is_wav);
-    let rate = rate.map(|b| u64::from(u32::from_le_bytes([b[0], b[1], b[2], b[3]])));
-    let rate = rate.unwrap_or(0).max(MIN_AUDIO_BYTES_PER_SECOND);
+    let rate = wav_bytes_per_second(bytes).unwrap_or(0);
+    let rate = rate.clamp(MIN_AUDIO_BYTES_PER_SECOND, MAX_AUDIO_BYTES_PER_SECOND);
     (bytes.len() as u64 / rate + 1) * TOKENS_PER_AUDIO_SECOND
 }
 
-/// The duration in the movie header of an MP4 or QuickTime file.
+/// The rate in the format of a WAV file. `None` for other types.
+fn wav_bytes_per_second(bytes: &[u8]) -> Option<u64> {
+    const MAX_HEAD: usize = 1024;
+    if !bytes.starts_with(b"RIFF") || bytes.get(8..12) != Some(b"WAVE") {
+        return None;
+    }
+    let head = &bytes[..bytes.len().min(MAX_HEAD)];
+    let format = head.get(memchr::memmem::find(head, b"fmt ")?..)?;
+    let rate = format.get(16..20)?;
+    Some(u32::from_le_bytes([rate[0], rate[1], rate[2], rate[3]]).into())
+}
+
+fn video_tokens(bytes: &[u8], has_frame_rate: bool) -> u64 {
+    let size = bytes.len() as u64;
+    let seconds = match video_seconds(bytes) {
+        Some(seconds) => seconds.max(size / MAX_VIDEO_BYTES_PER_SECOND + 1),
+        None => size / MIN_VIDEO_BYTES_PER_SECOND + 1,
+    };
+    let frames = match has_frame_rate {
+        true => MAX_FRAMES_PER_SECOND,
+        false => 1,
+    };
+    seconds.saturating_mul(TOKENS_PER_VIDEO_SECOND * frames)
+}
+
+/// The duration in the movie header of an MP4 or QuickTime file. `None` if it is not known, as in a file of fragments.
 fn video_seconds(bytes: &[u8]) -> Option<u64> {
     let header = bytes.get(memchr::memmem::find(bytes, b"mvhd")? + 4..)?;
     let be = |at: usize| {
@@ -243,9 +302,13 @@ fn video_seconds(bytes: &[u8]) -> Option<u64> {
             .get(at..at + 4)
             .map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]))
     };
-    let (scale, duration) = match header.first()? {
-        0 => (be(12)?, u64::from(be(16)?)),
-        _ => (be(20)?, u64::from(be(24)?) << 32 | u64::from(be(28)?)),
+    let (scale, duration, unknown) = match header.first()? {
+        0 => (be(12)?, u64::from(be(16)?), u64::from(u32::MAX)),
+        _ => {
+            let duration = u64::from(be(24)?) << 32 | u64::from(be(28)?);
+            (be(20)?, duration, u64::MAX)
+        }
     };
-    (scale > 0).then(|| duration / u64::from(scale) + 1)
+    let is_known = scale > 0 && duration > 0 && duration != unknown;
+    is_known.then(|| (duration / u64::from(scale)).saturating_add(1))
 }

@@ -6,10 +6,11 @@ use memchr::{memchr, memchr2};
 const MEDIA_MEMBERS: [&[u8]; 4] = [b"source", b"inlineData", b"inline_data", b"input_audio"];
 
 /// Members whose objects are JSON of the client, which a model reads as text: arguments and results of tools, schemas.
-const FREE_MEMBERS: [&[u8]; 12] = [
+const FREE_MEMBERS: [&[u8]; 13] = [
     b"input",
     b"input_schema",
     b"args",
+    b"env",
     b"response",
     b"parameters",
     b"parametersJsonSchema",
@@ -21,6 +22,9 @@ const FREE_MEMBERS: [&[u8]; 12] = [
     b"schema",
 ];
 
+/// A member whose list is such JSON.
+const FREE_LIST: &[u8] = b"input_examples";
+
 /// The values of `type` of objects whose `url` is a source of a text: results of a search, and citations of them.
 const SOURCE_TYPES: [&[u8]; 4] = [
     b"web_search_result",
@@ -30,14 +34,19 @@ const SOURCE_TYPES: [&[u8]; 4] = [
 ];
 
 /// The values of `type` of objects whose `file_id` is the source of a text.
-const FILE_CITATION_TYPES: [&[u8]; 6] = [
+const FILE_CITATION_TYPES: [&[u8]; 8] = [
     b"file_citation",
     b"container_file_citation",
     b"file_path",
     b"char_location",
     b"page_location",
     b"content_block_location",
+    b"code_execution_output",
+    b"bash_code_execution_output",
 ];
+
+/// The names of the member that has a file's media type.
+const MEDIA_TYPE_NAMES: [&[u8]; 3] = [b"mimeType", b"mime_type", b"media_type"];
 
 /// Objects nested deeper count as elements of lists. No format nests media so deep, and memory is bounded by it.
 const MAX_TRACKED_DEPTH: usize = 128;
@@ -45,6 +54,16 @@ const MAX_TRACKED_DEPTH: usize = 128;
 /// Whether an object that is the value of `member` holds media in its member `data`.
 pub(crate) fn is_media_member(member: &[u8]) -> bool {
     MEDIA_MEMBERS.contains(&member)
+}
+
+/// An open object.
+#[derive(Clone, Copy, Default)]
+struct Object<'a> {
+    /// The member whose value it is; empty for an element of a list.
+    member: &'a [u8],
+    /// What it has declared so far as its type and as that of its file.
+    kind: &'a [u8],
+    media_type: &'a [u8],
 }
 
 /// Iterates over the string values outside free JSON, and tracks the object that each is in.
@@ -56,15 +75,12 @@ pub(super) struct MediaStrings<'a> {
     member: &'a [u8],
     /// The number of open objects.
     depth: usize,
-    /// For each open object up to [`MAX_TRACKED_DEPTH`] the member whose value it is; empty for the elements of a list.
-    objects: Vec<&'a [u8]>,
+    /// The open objects up to [`MAX_TRACKED_DEPTH`], from the outermost.
+    objects: Vec<Object<'a>>,
     /// The number of open objects up to the outermost of [`FREE_MEMBERS`].
     free: Option<usize>,
-    /// What the innermost object has declared so far as its type and as that of its file.
-    kind: &'a [u8],
-    media_type: &'a [u8],
-    /// Whether the innermost object is the `source` of an image.
-    is_image_source: bool,
+    /// The number of open objects around the outermost open [`FREE_LIST`].
+    free_list: Option<usize>,
     /// Whether the value is an element of a list.
     is_in_list: bool,
 }
@@ -78,37 +94,34 @@ impl<'a> MediaStrings<'a> {
             depth: 0,
             objects: Vec::new(),
             free: None,
-            kind: b"",
-            media_type: b"",
-            is_image_source: false,
+            free_list: None,
             is_in_list: false,
         }
     }
 
     /// Whether the innermost open object holds media in its member `data`.
     pub(super) fn is_in_media(&self) -> bool {
-        is_media_member(self.object())
+        is_media_member(self.member_of_object())
     }
 
     /// The member whose value is the innermost open object; empty for an element of a list.
-    pub(super) fn object(&self) -> &'a [u8] {
-        match self.depth <= MAX_TRACKED_DEPTH {
-            true => self.objects.last().copied().unwrap_or_default(),
-            false => b"",
-        }
+    pub(super) fn member_of_object(&self) -> &'a [u8] {
+        self.object().member
     }
 
     /// Whether the innermost object is a document's source whose `data` is its text (messages).
     pub(super) fn is_text_source(&self) -> bool {
-        self.object() == b"source"
-            && (self.kind == b"text" || self.declared(b"", &[b"type"]) == b"text")
+        let is_text = |kind: &[u8]| kind == b"text";
+        // If there are several types, the last one counts.
+        self.member_of_object() == b"source"
+            && (is_text(self.object().kind) || self.has_ahead(0, &[b"type"], is_text))
     }
 
     /// Whether a link in member `key` is one of an image.
     pub(super) fn is_image_link(&self, key: &[u8]) -> bool {
-        match (key, self.object()) {
+        match (key, self.member_of_object()) {
             (b"url", b"video_url" | b"audio_url" | b"input_audio" | b"file" | b"file_url") => false,
-            (b"url", b"source") => self.is_image_source,
+            (b"url", b"source") => self.is_image_source(),
             (b"url" | b"image_url" | b"image", _) => true,
             // A list of frames, in some dialects.
             (b"video", _) => self.is_in_list,
@@ -116,89 +129,158 @@ impl<'a> MediaStrings<'a> {
         }
     }
 
-    /// Whether a `file_id` of the innermost object is a source of a text.
-    pub(super) fn is_file_citation(&self) -> bool {
-        self.object().is_empty()
-            && FILE_CITATION_TYPES.contains(&self.declared(self.kind, &[b"type"]))
+    /// Whether a `file_id` of the innermost object is one of an image.
+    pub(super) fn is_image_id(&self) -> bool {
+        match self.member_of_object() {
+            b"source" => self.is_image_source(),
+            _ => self.kind() == b"input_image",
+        }
+    }
+
+    /// Whether the innermost object, a `source`, is in an image.
+    fn is_image_source(&self) -> bool {
+        let parent = self.depth.checked_sub(2);
+        let parent = parent.and_then(|at| self.objects.get(at)).copied();
+        let kind = parent.unwrap_or_default().kind;
+        let is_image = |kind: &[u8]| kind == b"image";
+        // Anthropic's Go SDK writes the type after the source.
+        is_image(kind) || kind.is_empty() && self.has_ahead(1, &[b"type"], is_image)
     }
 
     /// Whether a `url` of the innermost object is a source of a text, which the provider does not fetch.
     pub(super) fn is_source(&self) -> bool {
-        let kind = self.declared(self.kind, &[b"type"]);
-        match self.object() {
+        match self.member_of_object() {
             b"url_citation" | b"action" => true,
-            b"" => kind == b"url" || SOURCE_TYPES.contains(&kind),
-            b"content" => SOURCE_TYPES.contains(&kind),
+            b"" => {
+                let kind = self.kind();
+                kind == b"url" || SOURCE_TYPES.contains(&kind)
+            }
+            b"content" => SOURCE_TYPES.contains(&self.kind()),
             _ => false,
+        }
+    }
+
+    /// Whether a `file_id` of the innermost object is a source of a text: results of file searches have no type.
+    pub(super) fn is_file_citation(&self) -> bool {
+        if !self.member_of_object().is_empty() {
+            return false;
+        }
+        let kind = self.kind();
+        kind.is_empty() || FILE_CITATION_TYPES.contains(&kind)
+    }
+
+    /// The `type` of the innermost object, as it is written. Empty if it declares none.
+    pub(super) fn kind(&self) -> &'a [u8] {
+        match self.object().kind {
+            b"" => self.find_ahead(&[b"type"]),
+            kind => kind,
         }
     }
 
     /// The media type that the innermost object declares, as it is written. Empty if it declares none.
     pub(super) fn media_type(&self) -> &'a str {
-        let names: [&[u8]; 3] = [b"mimeType", b"mime_type", b"media_type"];
-        std::str::from_utf8(self.declared(self.media_type, &names)).unwrap_or_default()
+        let media_type = match self.object().media_type {
+            b"" => self.find_ahead(&MEDIA_TYPE_NAMES),
+            media_type => media_type,
+        };
+        std::str::from_utf8(media_type).unwrap_or_default()
     }
 
-    /// `before`, or the value of the next member of the innermost object with one of `names`: Google's SDKs write the type after the data.
-    fn declared(&self, before: &'a [u8], names: &[&[u8]]) -> &'a [u8] {
-        // Objects with media have few members.
-        const MAX_STRINGS: usize = 6;
-        if !before.is_empty() {
-            return before;
+    fn object(&self) -> Object<'a> {
+        match self.depth <= MAX_TRACKED_DEPTH {
+            true => self.objects.last().copied().unwrap_or_default(),
+            false => Object::default(),
         }
+    }
+
+    /// The value of the next member of the innermost object with one of `names`: Google's SDKs write the type after the data.
+    fn find_ahead(&self, names: &[&[u8]]) -> &'a [u8] {
+        let mut found: &'a [u8] = b"";
+        self.has_ahead(0, names, |value| {
+            found = value;
+            true
+        });
+        found
+    }
+
+    /// Whether a later member with one of `names` has a value that is `wanted`: of the object that is `outwards` objects around the innermost.
+    fn has_ahead(
+        &self,
+        outwards: i64,
+        names: &[&[u8]],
+        mut wanted: impl FnMut(&'a [u8]) -> bool,
+    ) -> bool {
+        // Objects with media have few members.
+        const MAX_STRINGS: usize = 16;
         let mut strings = self.strings.clone();
         let mut key: &[u8] = b"";
+        // How many more objects are open than now.
+        let mut depth = 0;
         for _ in 0..MAX_STRINGS {
             let Some((between, text, is_key)) = strings.next_with_gap() else {
-                break;
+                return false;
             };
-            if memchr2(b'{', b'}', between).is_some() {
-                break;
+            for byte in between {
+                match byte {
+                    b'{' => depth += 1,
+                    b'}' => depth -= 1,
+                    _ => {}
+                }
+                if depth < -outwards {
+                    return false;
+                }
             }
             if is_key {
                 key = text;
-            } else if names.contains(&key) {
-                return text;
+            } else if depth == -outwards && names.contains(&key) && wanted(text) {
+                return true;
             }
         }
-        b""
+        false
     }
 
     /// Reads the text between two strings.
     fn read_between(&mut self, text: &[u8]) {
         for byte in text {
             match byte {
-                b'{' => {
-                    self.depth += 1;
-                    if self.depth <= MAX_TRACKED_DEPTH {
-                        self.objects.push(self.member);
-                    }
-                    if self.free.is_none() && FREE_MEMBERS.contains(&self.member) {
-                        self.free = Some(self.depth);
-                    }
-                    self.is_image_source = self.member == b"source" && self.kind == b"image";
-                }
-                b'}' => {
-                    self.free = self.free.filter(|depth| *depth != self.depth);
-                    if self.depth <= MAX_TRACKED_DEPTH {
-                        self.objects.pop();
-                    }
-                    self.depth = self.depth.saturating_sub(1);
-                    self.is_image_source = false;
-                }
+                b'{' => self.open_object(),
+                b'}' => self.close_object(),
                 b'[' => {
+                    if self.free_list.is_none() && self.member == FREE_LIST {
+                        self.free_list = Some(self.depth);
+                    }
                     (self.member, self.is_in_list) = (b"", true);
-                    continue;
                 }
                 b']' => {
+                    self.free_list = self.free_list.filter(|depth| *depth != self.depth);
                     self.is_in_list = false;
-                    continue;
                 }
-                _ => continue,
+                _ => {}
             }
-            (self.member, self.kind, self.media_type) = (b"", b"", b"");
-            self.is_in_list = false;
         }
+    }
+
+    fn open_object(&mut self) {
+        self.depth += 1;
+        if self.depth <= MAX_TRACKED_DEPTH {
+            self.objects.push(Object {
+                member: self.member,
+                ..Object::default()
+            });
+        }
+        if self.free.is_none() && FREE_MEMBERS.contains(&self.member) {
+            self.free = Some(self.depth);
+        }
+        (self.member, self.is_in_list) = (b"", false);
+    }
+
+    fn close_object(&mut self) {
+        self.free = self.free.filter(|depth| *depth != self.depth);
+        if self.depth <= MAX_TRACKED_DEPTH {
+            self.objects.pop();
+        }
+        self.depth = self.depth.saturating_sub(1);
+        (self.key, self.member, self.is_in_list) = (b"", b"", false);
     }
 }
 
@@ -211,18 +293,21 @@ impl<'a> Iterator for MediaStrings<'a> {
             let (between, text, is_key) = self.strings.next_with_gap()?;
             self.read_between(between);
             if is_key {
-                (self.key, self.member) = (text, text);
-                self.is_in_list = false;
+                (self.key, self.member, self.is_in_list) = (text, text, false);
                 continue;
             }
             self.member = b"";
-            if self.free.is_some() {
+            if self.free.is_some() || self.free_list.is_some() {
                 continue;
             }
-            match self.key {
-                b"type" => self.kind = text,
-                b"mimeType" | b"mime_type" | b"media_type" => self.media_type = text,
-                _ => {}
+            if self.depth <= MAX_TRACKED_DEPTH
+                && let Some(object) = self.objects.last_mut()
+            {
+                match self.key {
+                    b"type" => object.kind = text,
+                    name if MEDIA_TYPE_NAMES.contains(&name) => object.media_type = text,
+                    _ => {}
+                }
             }
             return Some((self.key, text));
         }

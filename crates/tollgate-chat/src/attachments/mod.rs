@@ -3,9 +3,11 @@
 mod file_tokens;
 mod media_strings;
 
+use memchr::memmem;
+
 use file_tokens::{
-    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, has_data_scheme, inline_tokens, is_link, is_of_kind,
-    link_tokens,
+    MAX_IMAGE_TOKENS, REMOTE_FILE_TOKENS, declares_text, has_data_scheme, inline_tokens, is_link,
+    is_of_kind, link_tokens,
 };
 use media_strings::MediaStrings;
 pub(crate) use media_strings::{JsonStrings, is_media_member};
@@ -23,40 +25,48 @@ pub struct HeldAttachments {
 
 /// What to hold for all attachments in `body`, a chat request as JSON in any of the formats.
 pub fn held_attachments(body: &[u8]) -> HeldAttachments {
+    let has_frame_rate = memmem::find(body, b"\"fps\"").is_some();
     let mut held = HeldAttachments::default();
     let mut strings = MediaStrings::new(body);
     while let Some((key, text)) = strings.next() {
-        match key {
+        let tokens = match key {
             // The text of a document is held as text.
-            b"data" if strings.is_text_source() => {}
-            b"file_id" if strings.is_file_citation() => {}
+            b"data" if strings.is_text_source() => 0,
+            b"file_id" if strings.is_file_citation() => 0,
             b"file_id" | b"fileUri" | b"file_uri" | b"file_url" => {
-                let is_image = is_of_kind(strings.media_type(), "image");
-                held.tokens += if is_image {
-                    MAX_IMAGE_TOKENS
-                } else {
-                    REMOTE_FILE_TOKENS
-                };
+                match is_of_kind(strings.media_type(), "image") || strings.is_image_id() {
+                    true => MAX_IMAGE_TOKENS,
+                    false => REMOTE_FILE_TOKENS,
+                }
             }
-            b"document_url" => held.tokens += REMOTE_FILE_TOKENS,
-            b"data" if !strings.is_in_media() && !has_data_scheme(text) => {}
-            b"url" if strings.is_source() => {}
+            b"document_url" => REMOTE_FILE_TOKENS,
+            b"data" if !strings.is_in_media() && !has_data_scheme(text) => 0,
+            b"url" if strings.is_source() => 0,
             b"url" | b"image_url" | b"video_url" | b"audio_url" | b"file_data" | b"data"
             | b"image" | b"video" | b"audio"
                 if is_link(text) =>
             {
-                held.tokens += link_tokens(text, strings.is_image_link(key));
+                link_tokens(text, strings.is_image_link(key))
             }
-            b"image" | b"video" | b"audio" if !has_data_scheme(text) => {}
+            b"image" | b"video" | b"audio" if !has_data_scheme(text) => 0,
+            // A generated image in the history (responses).
+            b"result" if strings.kind() == b"image_generation_call" => {
+                held.bytes += text.len() as u64;
+                MAX_IMAGE_TOKENS
+            }
             b"url" | b"image_url" | b"video_url" | b"audio_url" | b"file_data" | b"data"
             | b"image" | b"video" | b"audio" => {
-                if let Some(tokens) = inline_tokens(text, strings.media_type()) {
-                    held.tokens += tokens;
-                    held.bytes += text.len() as u64;
-                }
+                let declared = match (strings.media_type(), strings.member_of_object()) {
+                    ("", b"input_audio") => "audio/",
+                    (declared, _) => declared,
+                };
+                let tokens = inline_tokens(text, declared, has_frame_rate);
+                held.bytes += tokens.map_or(0, |_| text.len() as u64);
+                tokens.unwrap_or(0)
             }
-            _ => {}
-        }
+            _ => 0,
+        };
+        held.tokens = held.tokens.saturating_add(tokens);
     }
     // Escapes may hide that an object is free JSON, in which all of this is text. No real client escapes letters.
     if has_escaped_letters(body) {
@@ -79,7 +89,7 @@ pub(crate) fn count_media_data(body: &[u8]) -> u64 {
             && strings.is_in_media()
             && !strings.is_text_source()
             && text.iter().all(is_base64)
-            && !is_of_kind(strings.media_type(), "text")
+            && !declares_text(strings.media_type())
         {
             bytes += text.len() as u64;
         }
@@ -310,6 +320,11 @@ mod tests {
         assert_eq!(held(&json!({"type": "image", "url": url})), 5_000);
         let citation = json!({"type": "file_citation", "file_id": "file-1", "index": 9});
         assert_eq!(held(&json!({"annotations": [citation]})), 0);
+        let found = json!({"file_id": "file-1", "text": "found"});
+        assert_eq!(
+            held(&json!({"type": "file_search_call", "results": [found]})),
+            0
+        );
         assert_eq!(
             held(&json!({"type": "input_file", "file_id": "file-1"})),
             50_000
@@ -321,7 +336,7 @@ mod tests {
         let mut fake = b"GIF89a\x01\0\x01\0".to_vec();
         fake.resize(1_000, b'a');
         let data = STANDARD.encode(&fake);
-        for media_type in ["text/plain", "TEXT/CSV"] {
+        for media_type in ["text/plain", "TEXT/CSV", "application/json; charset=utf-8"] {
             let inline = json!({"mimeType": media_type, "data": data});
             assert_eq!(held(&json!({"inlineData": inline})), 1_000);
         }
@@ -381,6 +396,91 @@ mod tests {
     }
 
     #[test]
+    fn videos_of_unknown_duration_are_held_by_their_size() {
+        let video = |version: u8, scale: u32, duration: &[u8]| {
+            let mut mp4 = b"....ftypisom....mvhd".to_vec();
+            mp4.push(version);
+            mp4.resize(mp4.len() + if version == 0 { 11 } else { 19 }, 0);
+            mp4.extend(scale.to_be_bytes());
+            mp4.extend(duration);
+            mp4.resize(80_000, 0);
+            mp4
+        };
+        let inline =
+            |bytes: &[u8]| json!({"mimeType": "video/mp4", "data": STANDARD.encode(bytes)});
+        for file in [
+            video(0, 1_000, &[0; 4]),
+            video(0, 1_000, &[0xff; 4]),
+            video(1, 1, &[0xff; 8]),
+        ] {
+            assert_eq!(held(&json!({"inlineData": inline(&file)})), 11 * 300);
+        }
+        let longest = video(1, 1, &[0x7f; 8]);
+        let part = json!({"inlineData": inline(&longest)});
+        assert_eq!(held(&json!([part, part])), 2 * 1_048_576);
+        let minute = video(0, 1_000, &60_000_u32.to_be_bytes());
+        let part = json!({"inlineData": inline(&minute), "videoMetadata": {"fps": 24}});
+        assert_eq!(held(&part), 61 * 300 * 24);
+    }
+
+    #[test]
+    fn images_are_recognised_whatever_the_order_of_members() {
+        let file = json!({"type": "file", "file_id": "f"});
+        let link = json!({"url": "https://a.example/b", "type": "url"});
+        for part in [
+            json!({"type": "image", "source": file}),
+            json!({"source": file, "type": "image"}),
+            json!({"source": link, "type": "image"}),
+            json!({"type": "image", "cache_control": {"type": "ephemeral"}, "source": link}),
+            json!({"type": "input_image", "file_id": "f"}),
+            json!({"file_id": "f", "detail": "low", "type": "input_image"}),
+        ] {
+            assert_eq!(held(&part), 5_000, "{part}");
+        }
+        assert_eq!(held(&json!({"source": file, "type": "document"})), 50_000);
+    }
+
+    #[test]
+    fn audio_without_a_known_beginning_is_held_by_its_size() {
+        let audio = STANDARD.encode([0xff; 10_000]);
+        let part = json!({"input_audio": {"data": audio, "format": "mp3"}});
+        assert_eq!(held(&part), 11 * 32);
+        let mut wav = b"RIFF....WAVEbext\x04\0\0\0    fmt ".to_vec();
+        wav.extend([16, 0, 0, 0, 1, 0, 1, 0]);
+        wav.extend(16_000_u32.to_le_bytes());
+        wav.extend(32_000_u32.to_le_bytes());
+        wav.resize(320_000, 0);
+        let part = json!({"input_audio": {"data": STANDARD.encode(&wav), "format": "wav"}});
+        assert_eq!(held(&part), 11 * 32);
+    }
+
+    #[test]
+    fn pages_are_counted_with_any_space() {
+        let pdf = |object: &str| {
+            let pdf = format!("%PDF-1.4 {}", object.repeat(3)).into_bytes();
+            json!({"file_data": uri("application/pdf", &pdf)})
+        };
+        for object in [
+            "/Type/Page ",
+            "/Type  /Page\n",
+            "/Type\n/Page/Parent 1 0 R ",
+        ] {
+            assert_eq!(held(&pdf(object)), 3 * 4_600, "{object}");
+        }
+        assert_eq!(held(&pdf(&"/Type /Pages ".repeat(1_000))), 8 * 4_600);
+    }
+
+    #[test]
+    fn examples_of_tools_are_text() {
+        let url = uri("image/png", &png(512, 512));
+        let tool = json!({"input_examples": [{"url": url}, {"url": url}], "url": url});
+        assert_eq!(held(&tool), 955);
+        let call = json!({"type": "image_generation_call", "result": "a".repeat(1_000)});
+        let held = held_attachments(json!([call]).to_string().as_bytes());
+        assert_eq!((held.tokens, held.bytes), (5_000, 1_000));
+    }
+
+    #[test]
     fn objects_are_followed_after_deeper_ones() {
         let deep = r#"{"":"#.repeat(300) + "1" + &"}".repeat(300);
         let body = format!(
@@ -417,7 +517,7 @@ mod tests {
         pdf.resize(100_000, 0);
         let data = json!({"file_data": uri("application/pdf", &pdf)});
         assert_eq!(held(&data), 21 * 4_600, "compressed: by the size");
-        assert_eq!(held(&json!({"file_id": "file_1"})), 50_000);
+        assert_eq!(held(&json!({"file": {"file_id": "file_1"}})), 50_000);
     }
 
     #[test]

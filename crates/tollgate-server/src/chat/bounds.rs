@@ -106,7 +106,7 @@ impl ChargeBounds {
                 false => 0,
             };
             let text = bytes.saturating_sub(files.bytes);
-            held_prompt = text + files.tokens + by_provider + HELD_FRAMING_TOKENS;
+            held_prompt = (text + by_provider + HELD_FRAMING_TOKENS).saturating_add(files.tokens);
         }
         Self {
             estimated_prompt: tokens::estimate_body(body, payload_bytes)
