@@ -112,9 +112,10 @@ impl<'a> MediaStrings<'a> {
     /// Whether the innermost object is a document's source whose `data` is its text (messages).
     pub(super) fn is_text_source(&self) -> bool {
         let is_text = |kind: &[u8]| kind == b"text";
-        // If there are several types, the last one counts.
+        // If there are several types, the last one counts. An object with so many members is text for safety.
         self.member_of_object() == b"source"
-            && (is_text(self.object().kind) || self.has_ahead(0, &[b"type"], is_text))
+            && (is_text(self.object().kind)
+                || self.has_ahead(0, &[b"type"], is_text).unwrap_or(true))
     }
 
     /// Whether a link in member `key` is one of an image.
@@ -144,7 +145,7 @@ impl<'a> MediaStrings<'a> {
         let kind = parent.unwrap_or_default().kind;
         let is_image = |kind: &[u8]| kind == b"image";
         // Anthropic's Go SDK writes the type after the source.
-        is_image(kind) || kind.is_empty() && self.has_ahead(1, &[b"type"], is_image)
+        is_image(kind) || kind.is_empty() && self.has_ahead(1, &[b"type"], is_image) == Some(true)
     }
 
     /// Whether a `url` of the innermost object is a source of a text, which the provider does not fetch.
@@ -203,13 +204,14 @@ impl<'a> MediaStrings<'a> {
         found
     }
 
-    /// Whether a later member with one of `names` has a value that is `wanted`: of the object that is `outwards` objects around the innermost.
+    /// Whether a later member with one of `names` has a value that is `wanted`: of the object that is `outwards` objects around the innermost. `None` if
+    /// its next strings do not show it.
     fn has_ahead(
         &self,
         outwards: i64,
         names: &[&[u8]],
         mut wanted: impl FnMut(&'a [u8]) -> bool,
-    ) -> bool {
+    ) -> Option<bool> {
         // Objects with media have few members.
         const MAX_STRINGS: usize = 16;
         let mut strings = self.strings.clone();
@@ -218,7 +220,7 @@ impl<'a> MediaStrings<'a> {
         let mut depth = 0;
         for _ in 0..MAX_STRINGS {
             let Some((between, text, is_key)) = strings.next_with_gap() else {
-                return false;
+                return Some(false);
             };
             for byte in between {
                 match byte {
@@ -227,16 +229,16 @@ impl<'a> MediaStrings<'a> {
                     _ => {}
                 }
                 if depth < -outwards {
-                    return false;
+                    return Some(false);
                 }
             }
             if is_key {
                 key = text;
             } else if depth == -outwards && names.contains(&key) && wanted(text) {
-                return true;
+                return Some(true);
             }
         }
-        false
+        None
     }
 
     /// Reads the text between two strings.

@@ -357,7 +357,13 @@ mod tests {
         ] {
             let before = json!({"type": "text", "media_type": "image/png", "data": text});
             let after = json!({"data": text, "media_type": "text/plain", "type": "text"});
-            for source in [before, after] {
+            let mut many = after.clone();
+            many.as_object_mut().unwrap().remove("type");
+            for i in 0..20 {
+                many[format!("member{i}")] = "x".into();
+            }
+            many["type"] = "text".into();
+            for source in [before, after, many] {
                 let body = json!({"type": "document", "source": source}).to_string();
                 let held = held_attachments(body.as_bytes());
                 assert_eq!(held, HeldAttachments::default(), "{body}");
