@@ -386,21 +386,3 @@ fn fixed_schemas() -> Value {
         })),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_family_has_its_schema() {
-        let document = document("http://localhost");
-        let text = document.to_string();
-        for family in AnyFamily::all() {
-            let name = request_name(family, family.endpoint());
-            let pointer = format!("/components/schemas/{name}");
-            assert!(document.pointer(&pointer).is_some(), "{name}");
-            let reference = format!("\"#{pointer}\"");
-            assert!(text.contains(&reference), "{name}");
-        }
-    }
-}

@@ -119,14 +119,22 @@ async fn the_openapi_document_has_every_route(backend: Backend) {
     let mut references = Vec::new();
     collect_references(&document, &mut references);
     assert!(!references.is_empty());
-    for reference in references {
+    for reference in &references {
         let target = document.pointer(reference.strip_prefix('#').unwrap());
         assert!(target.is_some(), "{reference} leads nowhere");
+    }
+    for family in tollgate_media::AnyFamily::all() {
+        let name = format!("Request.{}", family.name());
+        let has_schema = references
+            .iter()
+            .any(|reference| reference.ends_with(&name));
+        assert!(has_schema, "{name}");
     }
     gateway.close().await;
 }
 
-fn collect_references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+/// Adds every `$ref` in `value` to `found`.
+pub(crate) fn collect_references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     let mut collect = |value: &'a Value| collect_references(value, found);
     match value {
         Value::Object(members) => {

@@ -5,9 +5,11 @@ use serde_json::{Map, Value, json};
 
 use super::{ADMIN, OWNER, gateway};
 use crate::harness::*;
+use crate::operations::collect_references;
 
 on_both!(requests_match_the_table);
 on_sqlite!(the_openapi_document_describes_every_endpoint);
+on_sqlite!(the_documentation_lists_every_endpoint_with_its_scope);
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -189,6 +191,12 @@ async fn the_openapi_document_describes_every_endpoint(backend: Backend) {
     assert_eq!(document["openapi"], "3.1.0");
     let health = &document["paths"]["/admin/v1/channels/{name}/health"]["get"];
     assert_has(&health["parameters"], json!([{ "name": "name" }]));
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    for reference in references {
+        let target = document.pointer(reference.strip_prefix('#').unwrap());
+        assert!(target.is_some(), "{reference} leads nowhere");
+    }
     for (path, methods) in document["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             let path = path
@@ -211,6 +219,29 @@ async fn the_openapi_document_describes_every_endpoint(backend: Backend) {
             let scopes = described.split('`').skip(1).step_by(2);
             for scope in scopes {
                 assert!(scope.contains(':'), "{method} {path}: {described}");
+            }
+        }
+    }
+    gateway.close().await;
+}
+
+async fn the_documentation_lists_every_endpoint_with_its_scope(backend: Backend) {
+    let page = include_str!("../../../../../docs/admin.md");
+    let (gateway, owner) = gateway(backend).await;
+    let document = owner.get_json("/admin/openapi.json").await;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let Some(path) = path.strip_prefix(ADMIN) else {
+            continue;
+        };
+        for (method, operation) in methods.as_object().unwrap() {
+            let row = format!("\n| `{} {path}` |", method.to_uppercase());
+            let rest = page.split_once(&row).unwrap_or_else(|| panic!("{row}")).1;
+            let described = operation["description"].as_str().unwrap_or_default();
+            if let Some(scope) = described.strip_prefix("Requires the scope ")
+                && let Some(scope) = scope.strip_suffix('.')
+                && !scope.contains(" or ")
+            {
+                assert!(rest.starts_with(&format!(" {scope} |")), "{row}");
             }
         }
     }
