@@ -37,7 +37,7 @@ pub(super) struct BitWriter {
 impl BitWriter {
     /// Writes `value` as `count` bits, at most 32; it must fit into them.
     pub(super) fn put(&mut self, value: u32, count: u32) {
-        debug_assert!(count <= 32 && u64::from(value) < 1 << count);
+        assert!(count <= 32 && u64::from(value) < 1 << count);
         self.pending = self.pending << count | u64::from(value);
         self.pending_bits += count;
         while self.pending_bits >= 8 {

@@ -163,7 +163,7 @@ pub(super) fn write_key_slice_header(bits: &mut BitWriter, parity: u32, qp: i32)
 
 /// Begins the slice of a P frame that is shown `after` frames after the last I frame, which it refers to. No frame refers to it.
 pub(super) fn write_motion_slice_header(bits: &mut BitWriter, after: u32, qp: i32) {
-    debug_assert!(after < MAX_KEY_INTERVAL);
+    assert!(after < MAX_KEY_INTERVAL);
     bits.unsigned(0); // first_mb_in_slice
     bits.unsigned(5); // slice_type: all are P
     bits.unsigned(0); // pic_parameter_set_id
