@@ -18,7 +18,7 @@ pub(super) const YIELD_FOR: Duration = Duration::from_millis(150);
 const WANTED_FOR: Duration = Duration::from_secs(1);
 /// After Redis had no permit: how long calls make no requests themselves, and how long the channel counts as full.
 pub(super) const DENIED_FOR: Duration = Duration::from_millis(20);
-pub(super) const FULL_FOR: Duration = Duration::from_millis(300);
+const FULL_FOR: Duration = Duration::from_millis(300);
 /// Pause after a call to Redis that failed.
 pub(super) const FAILED_PAUSE: Duration = Duration::from_millis(100);
 
@@ -79,6 +79,13 @@ impl State {
             share: self.share,
             kept: self.kept,
         }
+    }
+
+    /// Whether unused permits of other nodes may be available. False while Redis is not used.
+    pub(super) fn may_borrow(&self, limit: usize) -> bool {
+        self.granted.is_some_and(|granted| granted.count < limit)
+            && !is_within(self.denied_at, FULL_FOR)
+            && !is_within(self.yielded_at, YIELD_FOR)
     }
 
     /// Handles a request to Redis whose future was dropped: it counts as one without a reply.
@@ -242,6 +249,24 @@ mod tests {
         assert_eq!(due(&state, 0, 0), None);
         tokio::time::advance(LEASE / 3).await;
         assert_eq!(due(&state, 0, 0), Some(0), "its lease is renewed");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn more_permits_may_be_available_unless_redis_just_had_none() {
+        let mut state = state();
+        assert!(!state.may_borrow(8), "Redis has not replied yet");
+        state.apply_reply(request(2, 2), granted(2, false));
+        assert!(state.may_borrow(8));
+        assert!(!state.may_borrow(2), "this node has all");
+        for (yields, pause) in [(false, FULL_FOR), (true, YIELD_FOR)] {
+            let wanted = if yields { 2 } else { 3 };
+            state.apply_reply(request(2, wanted), granted(2, yields));
+            assert!(!state.may_borrow(8));
+            tokio::time::advance(pause).await;
+            assert!(state.may_borrow(8));
+        }
+        let _ = state.apply_reply(request(2, 3), Err(RedisUnavailable::NotSent));
+        assert!(!state.may_borrow(8), "the node uses its share");
     }
 
     #[tokio::test(start_paused = true)]

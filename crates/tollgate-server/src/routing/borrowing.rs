@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::borrowed_permits::{
-    DENIED_FOR, FAILED_PAUSE, FULL_FOR, YIELD_FOR, is_within, needed, with_slack,
-};
+use super::borrowed_permits::{DENIED_FOR, FAILED_PAUSE, YIELD_FOR, is_within, needed, with_slack};
 use super::channel::OpenChannel;
 use crate::cluster::live_nodes::LiveNodes;
 use crate::fair_permits::FairPermits;
@@ -38,11 +36,8 @@ impl OpenChannel {
 
     /// Whether unused permits of other nodes may be available. False while Redis is not used.
     pub(super) fn may_borrow(&self) -> bool {
-        let state = self.borrowing.lock();
-        let has_more = state
-            .granted
-            .is_some_and(|g| self.limited().is_some_and(|(_, limit)| g.count < limit));
-        has_more && !is_within(state.denied_at, FULL_FOR) && !is_within(state.yielded_at, YIELD_FOR)
+        self.limited()
+            .is_some_and(|(_, limit)| self.borrowing.lock().may_borrow(limit))
     }
 
     /// Requests a permit from Redis, once, for a call that found none. Returns whether one may be available now.

@@ -438,6 +438,7 @@ async fn select_or_borrow(select: impl Fn(bool) -> Result<Selection, NeedsPermit
 mod tests {
     use futures_util::FutureExt as _;
 
+    use super::health::ChannelFailure;
     use super::*;
 
     /// Channels that run one task at a time.
@@ -496,5 +497,35 @@ mod tests {
         assert_eq!(in_flight(&routing), [Some(1), Some(0)]);
         drop(permit);
         assert_eq!(in_flight(&routing), [Some(0), Some(0)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn if_all_are_in_cooldown_the_one_that_ends_first_is_tried() {
+        let routing = routing_of(&["a", "b"]);
+        let fail = |index: usize, failure| {
+            let open = &routing.channels()[index];
+            open.health.record_failure("m", None, "ann", failure);
+        };
+        let selected = async || match routing.select_for_chat("m", &[], None, "ann").await {
+            Selection::Permit(permit) => Some(permit.open.channel.name.clone()),
+            _ => None,
+        };
+        fail(0, ChannelFailure::KeyRejected);
+        fail(1, ChannelFailure::KeyRejected);
+        assert_eq!(selected().await.as_deref(), Some("a"), "both end together");
+        tokio::time::advance(Duration::from_secs(1)).await;
+        fail(0, ChannelFailure::KeyRejected);
+        assert_eq!(selected().await.as_deref(), Some("b"));
+        // A pause that the upstream requested comes last.
+        fail(
+            1,
+            ChannelFailure::RateLimited(Some(Duration::from_secs(600))),
+        );
+        assert_eq!(selected().await.as_deref(), Some("a"));
+        fail(
+            0,
+            ChannelFailure::RateLimited(Some(Duration::from_secs(900))),
+        );
+        assert_eq!(selected().await, None, "no upstream is called in its pause");
     }
 }
