@@ -15,6 +15,7 @@ pub struct InvalidRequest {
 
 impl InvalidRequest {
     /// `field` is invalid. `problem` continues the sentence "`field` …", such as "must be a string".
+    #[cold]
     pub fn new(field: impl Into<String>, problem: impl AsRef<str>) -> Self {
         let field = field.into();
         let message = format!("`{field}` {}", problem.as_ref());
@@ -22,6 +23,7 @@ impl InvalidRequest {
     }
 
     /// The body as a whole is invalid.
+    #[cold]
     pub fn body(message: impl Into<String>) -> Self {
         Self {
             field: String::new(),

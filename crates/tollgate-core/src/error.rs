@@ -111,6 +111,7 @@ pub struct ApiError {
 
 impl ApiError {
     /// An error of `kind` with `message`.
+    #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -130,6 +131,7 @@ impl ApiError {
     }
 
     /// 500. The cause belongs in the log, not in the response.
+    #[cold]
     pub fn internal() -> Self {
         Self::new(ErrorKind::Internal, "internal error")
     }

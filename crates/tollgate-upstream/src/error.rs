@@ -26,6 +26,7 @@ pub struct ProviderError {
 
 impl ProviderError {
     /// An error of `kind` with `message`, without an HTTP status.
+    #[cold]
     pub fn new(kind: UpstreamErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,

@@ -29,6 +29,7 @@ pub struct ChatErrorResponse {
 }
 
 impl From<ApiError> for ChatErrorResponse {
+    #[cold]
     fn from(error: ApiError) -> Self {
         let code = match error.kind {
             ErrorKind::Authentication => Some("invalid_api_key"),
@@ -47,6 +48,7 @@ impl From<ApiError> for ChatErrorResponse {
 }
 
 impl From<InvalidRequest> for ChatErrorResponse {
+    #[cold]
     fn from(invalid: InvalidRequest) -> Self {
         let param = (!invalid.field.is_empty()).then_some(invalid.field);
         Self {

@@ -29,6 +29,7 @@ pub struct AdminError {
 
 impl AdminError {
     /// An error with this status and code.
+    #[cold]
     pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self {
             status,

@@ -9,6 +9,7 @@ use tollgate_store::{BudgetOwner, BudgetPeriod, ExceededBudget, Rejection, Store
 pub const STORAGE_RETRY_S: u32 = 5;
 
 /// The error response for an error of the store. The details are logged.
+#[cold]
 pub fn from_store(error: StoreError) -> ApiError {
     match error {
         StoreError::Unavailable(why) => {

@@ -41,6 +41,7 @@ enum Envelope {
 }
 
 impl From<ApiError> for ErrorResponse {
+    #[cold]
     fn from(error: ApiError) -> Self {
         Self {
             error,
