@@ -147,6 +147,11 @@ try {
   await check(staff, "portal");
 } catch (error) {
   failures.push(error.stack);
+  // Where each page is and what it shows, because the error names only the element that did not appear.
+  for (const page of browser.contexts().flatMap((context) => context.pages())) {
+    const text = await page.locator("body").innerText({ timeout: 5_000 }).catch(({ message }) => message);
+    failures.push(`${page.url()} shows:\n${text.slice(0, 1_000)}`);
+  }
 } finally {
   await browser.close();
   await gateway.stop();

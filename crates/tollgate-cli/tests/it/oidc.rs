@@ -15,6 +15,7 @@ on_sqlite!(
     a_session_is_fresh_again_after_reauthentication,
     a_sign_in_is_valid_once_and_only_in_the_browser_that_started_it,
     new_keys_of_the_provider_are_read,
+    a_request_whose_connection_breaks_off_is_sent_again,
     invalid_sign_in_requests_are_rejected,
 );
 
@@ -411,6 +412,19 @@ async fn new_keys_of_the_provider_are_read(backend: Backend) {
         assert_eq!(ann.sign_in(&provider, "").await, "/console/");
     }
     assert_eq!(provider.keys_read(), 2);
+    gateway.close().await;
+}
+
+async fn a_request_whose_connection_breaks_off_is_sent_again(backend: Backend) {
+    let (provider, gateway, _) = gateway(backend, ROLES).await;
+    provider.set_account(account("1", "ann", json!(["admins"])));
+    let mut ann = Browser::new(&gateway);
+    // The first sign-in begins with the provider's metadata, the second one with the exchange of the code.
+    for _ in 0..2 {
+        provider.set_fault(Some(Fault::BreakOff));
+        assert_eq!(ann.sign_in(&provider, "").await, "/console/");
+        assert!(!provider.has_fault());
+    }
     gateway.close().await;
 }
 

@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tollgate_config::{Oidc, is_safe_url};
 use tollgate_core::clock::HOUR;
 use tollgate_core::{Clock, Millis, Secret};
-use tollgate_upstream::egress::{self, RequestBody, Timeouts, body};
+use tollgate_upstream::egress::{self, EgressError, Timeouts, body};
 use url::{Url, form_urlencoded};
 
 use super::claims::{self, Account, Claims};
@@ -199,7 +199,7 @@ impl OidcProvider {
         metadata: &Metadata,
         code: &str,
         pending: &Pending,
-    ) -> Result<Result<Request<RequestBody>, http::Error>, OidcError> {
+    ) -> Result<Result<Request<Bytes>, http::Error>, OidcError> {
         let settings = &self.settings;
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.append_pair("grant_type", "authorization_code")
@@ -233,7 +233,7 @@ impl OidcProvider {
                 }
             }
         }
-        Ok(request.body(body(form.finish())))
+        Ok(request.body(form.finish().into()))
     }
 
     async fn exchange(
@@ -291,7 +291,7 @@ impl OidcProvider {
             .uri(url)
             .header(ACCEPT, "application/json")
             .header(AUTHORIZATION, sensitive(&value)?)
-            .body(body(Bytes::new()));
+            .body(Bytes::new());
         let (status, response) = self.send(request).await?;
         if !status.is_success() {
             let message = format!("userinfo_endpoint: {status}");
@@ -373,7 +373,7 @@ impl OidcProvider {
         let request = Request::builder()
             .uri(url)
             .header(ACCEPT, "application/json")
-            .body(body(Bytes::new()));
+            .body(Bytes::new());
         let (status, response) = self.send(request).await?;
         if !status.is_success() {
             return Err(OidcError::Unavailable(format!("{what}: {status}")));
@@ -381,19 +381,24 @@ impl OidcProvider {
         parse(what, &response)
     }
 
+    /// Sends `request`, once more if its connection breaks off: providers close idle connections, perhaps at the moment at which a request is sent. That
+    /// is safe because a provider accepts a code once.
     async fn send(
         &self,
-        request: Result<Request<RequestBody>, http::Error>,
+        request: Result<Request<Bytes>, http::Error>,
     ) -> Result<(StatusCode, Bytes), OidcError> {
         let request = request.map_err(|e| OidcError::Unavailable(e.to_string()))?;
-        let unavailable = |e: egress::EgressError| OidcError::Unavailable(e.to_string());
-        let response = self.egress.send(request, TIMEOUTS);
-        let (head, body) = response.await.map_err(unavailable)?.into_parts();
-        let body = body
-            .collect(MAX_RESPONSE_BYTES)
-            .await
-            .map_err(unavailable)?;
-        Ok((head.status, body))
+        let mut response = self.send_once(request.clone()).await;
+        if matches!(response, Err(EgressError::Broken)) {
+            response = self.send_once(request).await;
+        }
+        response.map_err(|e| OidcError::Unavailable(e.to_string()))
+    }
+
+    async fn send_once(&self, request: Request<Bytes>) -> Result<(StatusCode, Bytes), EgressError> {
+        let response = self.egress.send(request.map(body), TIMEOUTS).await?;
+        let (head, body) = response.into_parts();
+        Ok((head.status, body.collect(MAX_RESPONSE_BYTES).await?))
     }
 }
 

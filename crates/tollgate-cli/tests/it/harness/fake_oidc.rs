@@ -2,15 +2,18 @@
 //! set.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use futures_util::stream;
 use ring::digest;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
@@ -58,6 +61,8 @@ pub(crate) enum Fault {
     NoToken,
     /// The token endpoint fails.
     ServerError,
+    /// The next request breaks off before the provider reads it.
+    BreakOff,
     /// The account denied its consent.
     Denied,
 }
@@ -132,6 +137,11 @@ impl FakeOidc {
 
     pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         self.shared.lock().unwrap().fault = fault;
+    }
+
+    /// Whether a fault is set: [`Fault::BreakOff`] ends after one request.
+    pub(crate) fn has_fault(&self) -> bool {
+        self.shared.lock().unwrap().fault.is_some()
     }
 
     /// Signs with a new key from then on; the previous keys stay published.
@@ -227,6 +237,11 @@ async fn respond(
     body: String,
 ) -> Response {
     let mut shared = shared.lock().unwrap();
+    if shared.fault == Some(Fault::BreakOff) {
+        shared.fault = None;
+        let broken = stream::once(async { Err::<Bytes, _>(io::Error::other("test")) });
+        return Body::from_stream(broken).into_response();
+    }
     match uri.path() {
         "/.well-known/openid-configuration" => metadata(&shared),
         "/jwks" => {
