@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use tollgate_core::crash;
@@ -17,6 +17,9 @@ use crate::ledger::balances::Balances;
 
 /// Timeout of a transaction on PostgreSQL, after which the connection counts as lost. SQLite runs in this thread and has a busy timeout instead.
 const TRANSACTION_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long jobs are applied in one transaction; the rest of a batch gets another one. Jobs that read are round trips: without this limit many of them,
+/// on a distant or busy PostgreSQL server, would exceed [`TRANSACTION_TIMEOUT`] at every attempt, and would keep their users' rows locked that long.
+pub(super) const APPLY_LIMIT: Duration = Duration::from_millis(500);
 
 /// How often a migration is tried while other nodes write, and by how much the pause between attempts grows each time.
 const MAX_MIGRATION_TRIES: u32 = 12;
@@ -51,12 +54,13 @@ impl WriterConnection {
         Ok(Self { link, memory })
     }
 
-    /// Applies `jobs` in one transaction and commits it. Reads and sets `commit_in_doubt` ([`Batch::commit_in_doubt`]).
+    /// Applies the first of `jobs`, as many as [`APPLY_LIMIT`] allows, in one transaction and commits it. Returns how many. Reads and sets
+    /// `commit_in_doubt` ([`Batch::commit_in_doubt`]).
     pub(super) async fn commit(
         &mut self,
         jobs: &mut [Box<dyn Job>],
         commit_in_doubt: &Cell<bool>,
-    ) -> Result<(), DbError> {
+    ) -> Result<usize, DbError> {
         let Self { link, memory } = self;
         let work = AssertUnwindSafe(async {
             match link {
@@ -136,7 +140,7 @@ async fn commit_sqlite(
     conn: &rusqlite::Connection,
     jobs: &mut [Box<dyn Job>],
     memory: &WriterMemory,
-) -> Result<(), DbError> {
+) -> Result<usize, DbError> {
     sqlite::begin(conn)?;
     // SQLite never leaves a commit in doubt.
     let applied = apply(
@@ -147,7 +151,7 @@ async fn commit_sqlite(
     )
     .await;
     crash::point("writer.before_commit");
-    let ended = applied.and_then(|()| sqlite::commit(conn));
+    let ended = applied.and_then(|count| sqlite::commit(conn).map(|()| count));
     if ended.is_ok() {
         crash::point("writer.after_commit");
     } else {
@@ -162,7 +166,7 @@ async fn commit_postgres(
     jobs: &mut [Box<dyn Job>],
     memory: &WriterMemory,
     commit_in_doubt: &Cell<bool>,
-) -> Result<(), DbError> {
+) -> Result<usize, DbError> {
     let mut conn = match connection.take().filter(|c| !c.is_closed()) {
         Some(conn) => conn,
         None => postgres::Connection::open(config).await?,
@@ -175,38 +179,41 @@ async fn commit_postgres(
     result
 }
 
-/// Applies `jobs` in an open transaction and ends it. Also returns whether the connection can be used again.
+/// Applies the first of `jobs` in an open transaction and ends it. Also returns whether the connection can be used again.
 async fn commit_in_transaction(
     tx: postgres::Transaction<'_>,
     jobs: &mut [Box<dyn Job>],
     memory: &WriterMemory,
     commit_in_doubt: &Cell<bool>,
-) -> (bool, Result<(), DbError>) {
+) -> (bool, Result<usize, DbError>) {
     let mut tx = Tx::Postgres(tx);
     let applied = apply(&mut tx, jobs, memory, commit_in_doubt.get()).await;
     let Tx::Postgres(tx) = tx else {
         unreachable!("the transaction is one of PostgreSQL")
     };
-    if let Err(e) = applied {
-        return (tx.roll_back().await.is_ok(), Err(e));
-    }
+    let count = match applied {
+        Ok(count) => count,
+        Err(e) => return (tx.roll_back().await.is_ok(), Err(e)),
+    };
     crash::point("writer.before_commit");
     // If the connection is lost after this, it is unknown whether the commit happened.
-    commit_in_doubt.set(true);
+    let was_in_doubt = commit_in_doubt.replace(true);
     if let Err(e) = tx.commit().await {
         return (false, Err(e));
     }
+    // An earlier try may have been committed with more of the batch than this one.
+    commit_in_doubt.set(was_in_doubt);
     crash::point("writer.after_commit");
-    (true, Ok(()))
+    (true, Ok(count))
 }
 
-/// Loads and locks the balances, applies the jobs, writes the balances.
+/// Loads and locks the balances, applies the first of the jobs, writes the balances. Returns how many jobs were applied.
 async fn apply(
     tx: &mut Tx<'_>,
     jobs: &mut [Box<dyn Job>],
     memory: &WriterMemory,
     commit_in_doubt: bool,
-) -> Result<(), DbError> {
+) -> Result<usize, DbError> {
     let queue_table = memory.queue_state.lock(tx).await?;
     let balances = Balances::load(
         tx,
@@ -216,12 +223,18 @@ async fn apply(
     )
     .await?;
     let mut batch = Batch::new(tx, balances, commit_in_doubt, queue_table, memory);
+    let started = Instant::now();
+    let mut applied = 0;
     for job in &mut *jobs {
         job.apply(&mut batch).await?;
+        applied += 1;
+        if started.elapsed() >= APPLY_LIMIT {
+            break;
+        }
     }
     batch.close().await?;
-    if jobs.iter().all(|job| job.only_moves_money()) {
+    if jobs[..applied].iter().all(|job| job.only_moves_money()) {
         batch.balances.prime_reservations();
     }
-    Ok(())
+    Ok(applied)
 }

@@ -221,14 +221,18 @@ async fn commit(
     batch: Vec<Box<dyn Job>>,
     stats: &WriterStats,
 ) -> Vec<JobResult> {
-    // Once a commit is in doubt, this applies to all parts of the batch.
+    // A commit that is in doubt may have contained any part of the batch.
     let commit_in_doubt = Cell::new(false);
     let mut results = Vec::with_capacity(batch.len());
     let mut parts = vec![batch];
     while let Some(mut part) = parts.pop() {
         match commit_with_retry(connection, &mut part, &commit_in_doubt).await {
-            Ok(()) => {
-                stats.count(part.len());
+            Ok(count) => {
+                stats.count(count);
+                let rest = part.split_off(count);
+                if !rest.is_empty() {
+                    parts.push(rest);
+                }
                 results.extend(part.into_iter().map(|job| (job, Ok(()))));
             }
             // If the disk accepts no writes, the halves would fail too.
@@ -251,17 +255,18 @@ async fn commit(
 }
 
 /// Commits; while the database is unavailable, retries until the operation that has waited longest has waited [`RETRY_TIMEOUT`]. The others then fail
-/// early, because later operations would only queue behind them. A single operation is applied again if another node inserted its key first.
+/// early, because later operations would only queue behind them. A single operation is applied again if another node inserted its key first. Returns how
+/// many of the operations were committed, which are the first ones.
 async fn commit_with_retry(
     connection: &mut WriterConnection,
     batch: &mut [Box<dyn Job>],
     commit_in_doubt: &Cell<bool>,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
     let longest = |batch: &[Box<dyn Job>]| batch.iter().map(|job| job.waited()).max();
     let mut was_duplicate = false;
     loop {
         match connection.commit(batch, commit_in_doubt).await {
-            Ok(()) => return Ok(()),
+            Ok(count) => return Ok(count),
             Err(DbError::Unavailable(why)) if longest(batch) < Some(RETRY_TIMEOUT) => {
                 tracing::warn!(error = %why, "the database is unavailable; retrying");
                 tokio::time::sleep(RETRY_PAUSE).await;
