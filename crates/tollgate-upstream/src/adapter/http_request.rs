@@ -14,7 +14,9 @@ use url::Url;
 
 use super::{redaction, retry_after};
 use crate::channel::Channel;
-use crate::egress::{BodyParts, Client, EgressError, RequestBody, ResponseBody, Timeouts, body};
+use crate::egress::{
+    BodyParts, Client, EgressError, RequestBody, ResponseBody, SentOnce, Timeouts, body,
+};
 use crate::error::{ProviderError, UpstreamErrorKind};
 use crate::provider::Link;
 use crate::trace_headers::TraceHeaders;
@@ -238,6 +240,9 @@ impl ProviderClient {
         let headers = http_request.headers_mut();
         headers.entry(ACCEPT).or_insert(JSON);
         headers.insert(ACCEPT_ENCODING, IDENTITY);
+        if creates {
+            http_request.extensions_mut().insert(SentOnce);
+        }
         let timeouts = Timeouts {
             connect: self.channel.time_limits.connect,
             first_byte: timeout,

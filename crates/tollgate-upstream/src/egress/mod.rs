@@ -22,6 +22,7 @@ pub use client::Client;
 pub use error::EgressError;
 pub use fetch_guarded::{FetchLimits, Fetched};
 pub use options::ClientOptions;
+pub use pool::SentOnce;
 pub(crate) use private_host::is_private_url;
 pub use request::{ResponseBody, Timeouts};
 pub use resolve::{Resolve, SystemResolver};

@@ -31,6 +31,9 @@ use super::streamed_body::RequestBody;
 
 /// The time after which an unused connection is closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// A request that is [`SentOnce`] uses no HTTP/1.1 connection that has been unused for longer: servers close idle connections after 5 s or more (5 s is
+/// the default of Node.js and uvicorn).
+const RECENTLY_USED: Duration = Duration::from_secs(3);
 /// How often unused connections are checked for [`IDLE_TIMEOUT`].
 const SWEEP_INTERVAL: Duration = Duration::from_secs(15);
 /// The interval of probes on a silent connection: TCP keepalive, and HTTP/2 pings.
@@ -48,6 +51,11 @@ const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
 type Connector = HttpsConnector<HttpConnector>;
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
 type UnsentRequest = TrySendError<Request<RequestBody>>;
+
+/// Extension of a request that must not be sent twice. If the server closes an idle connection at the moment at which this request is sent over it, nobody
+/// knows whether the server has received it.
+#[derive(Debug, Clone, Copy)]
+pub struct SentOnce;
 
 /// Resolves with the head of a response.
 pub(super) type Sending =
@@ -175,7 +183,7 @@ impl Pool {
         uri: &Uri,
     ) -> Result<FirstTry, EgressError> {
         let origin = self.origin(uri)?;
-        let Some(connection) = origin.take_idle() else {
+        let Some(connection) = origin.take_idle(is_sent_once(&request)) else {
             return Ok(FirstTry::NoIdleConnection(Box::new(request)));
         };
         let pending = connection.send(to_origin_form(request, uri, &origin));
@@ -193,7 +201,7 @@ impl Pool {
         let mut request = *request;
         loop {
             *request.uri_mut() = uri.clone();
-            let available = origin.take();
+            let available = origin.take(is_sent_once(&request));
             let is_new = available.is_none();
             let connection = match available {
                 Some(connection) => connection,
@@ -316,16 +324,13 @@ impl Origin {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The HTTP/1.1 connection that was used last, which is the most likely to be still open.
-    fn take_idle(&self) -> Option<Box<Http1Connection>> {
-        self.available()
-            .idle
-            .pop_back()
-            .map(|(_, connection)| connection)
+    /// See [`AvailableConnections::take_idle`].
+    fn take_idle(&self, only_recent: bool) -> Option<Box<Http1Connection>> {
+        self.available().take_idle(only_recent)
     }
 
-    /// An available connection: HTTP/2 if there is one.
-    fn take(&self) -> Option<Connection> {
+    /// An available connection: HTTP/2 if there is one. `only_recent` concerns HTTP/1.1.
+    fn take(&self, only_recent: bool) -> Option<Connection> {
         let mut available = self.available();
         if let Some((used_at, shared)) = &mut available.shared {
             if shared.can_take_request() {
@@ -335,8 +340,7 @@ impl Origin {
             // Its exchanges continue; it closes after the last of them.
             available.shared = None;
         }
-        let idle = available.idle.pop_back();
-        idle.map(|(_, connection)| Connection::Http1(connection))
+        available.take_idle(only_recent).map(Connection::Http1)
     }
 
     /// Puts back a connection whose response is complete, if it can accept another request.
@@ -382,6 +386,18 @@ impl Origin {
         drop(available);
         // Closing needs system calls, so it is done without holding the lock.
         drop(expired);
+    }
+}
+
+impl AvailableConnections {
+    /// The HTTP/1.1 connection that was used last, which is the most likely to be still open; with `only_recent`, `None` if that was
+    /// [`RECENTLY_USED`] ago.
+    fn take_idle(&mut self, only_recent: bool) -> Option<Box<Http1Connection>> {
+        let (since, _) = self.idle.back()?;
+        if only_recent && since.elapsed() >= RECENTLY_USED {
+            return None;
+        }
+        self.idle.pop_back().map(|(_, connection)| connection)
     }
 }
 
@@ -520,6 +536,10 @@ impl std::fmt::Debug for PooledBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.incoming.fmt(f)
     }
+}
+
+fn is_sent_once(request: &Request<RequestBody>) -> bool {
+    request.extensions().get::<SentOnce>().is_some()
 }
 
 /// Converts a request to the form of HTTP/1.1: only the path in the first line, the host in a header.

@@ -16,7 +16,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Barrier, mpsc};
-use tollgate_upstream::egress::{Client, ClientOptions, EgressError, RequestBody, Timeouts, body};
+use tollgate_upstream::egress::{
+    Client, ClientOptions, EgressError, RequestBody, SentOnce, Timeouts, body,
+};
 
 use crate::tls;
 
@@ -151,6 +153,35 @@ async fn a_request_without_a_response_is_not_sent_again() {
     let error = response.unwrap_err();
     assert!(matches!(error, EgressError::Broken), "{error}");
     assert!(connections.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_once_uses_no_connection_that_was_idle_for_long() {
+    let (address, mut connections) = server().await;
+    let client = client();
+    let mut connection = first_request(&client, address, &mut connections).await;
+    let send_once = async || {
+        let mut request = post(address);
+        request.extensions_mut().insert(SentOnce);
+        let response = client.send(request, TIMEOUTS).await.unwrap();
+        response.into_body().collect(1000).await.unwrap()
+    };
+    let (response, ()) = tokio::join!(send_once(), async {
+        assert!(connection.request().await.is_some(), "it was just used");
+        connection.write(COMPLETE).await;
+    });
+    assert_eq!(response, "word");
+
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(4)).await;
+    tokio::time::resume();
+    let (response, _second) = tokio::join!(send_once(), async {
+        let mut second = connections.recv().await.unwrap();
+        assert!(second.request().await.is_some());
+        second.write(COMPLETE).await;
+        second
+    });
+    assert_eq!(response, "word");
 }
 
 #[tokio::test]
