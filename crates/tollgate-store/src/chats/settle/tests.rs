@@ -7,11 +7,13 @@ use tollgate_core::{Amount, id};
 use super::*;
 use crate::chats::parts::ChatParts;
 use crate::chats::prices::TokenPrices;
+use crate::db::Sql;
 use crate::keys::{KeyLimits, NewKey};
 use crate::store::DatabaseLocation;
 use crate::users::RateLimits;
 
 const NODE: &str = "node_1";
+const REVOKE_KEY: Sql = Sql::both("UPDATE keys SET revoked_at = 1 WHERE id = $1");
 
 /// A store with a user who has a balance of 10 nanos, and a key without a quota, in a folder that is deleted on drop.
 struct Fixture {
@@ -138,6 +140,7 @@ struct Paused {
 enum Step {
     Hold(u64),
     Settle(Reservation, u64),
+    RevokeKey,
 }
 
 #[derive(Clone, Copy)]
@@ -171,6 +174,7 @@ impl Write for PausingWrite {
                 let (chat, end) = (Arc::new(self.chat.clone()), Arc::new(end(*cost)));
                 charge_chat(batch, &chat, &end, &ChatHold::Reserved(reservation.clone()))?;
             }
+            Step::RevokeKey => batch.queue(&REVOKE_KEY, args![&self.chat.key_id])?,
         }
         let signals = self.signals.lock().unwrap();
         signals.0.send(()).unwrap();
@@ -278,6 +282,18 @@ async fn a_headroom_read_before_a_commit_is_stale() {
     let after = reserved.reserve(fixture.account(), nanos(1), headroom, epoch);
     assert!(matches!(after, ReserveOutcome::Stale), "{after:?}");
     fixture.is_clean().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_changes_a_key_leaves_no_headroom_in_memory() {
+    let fixture = Fixture::new().await;
+    let paused = fixture.pause(Step::RevokeKey, Then::Commit);
+    paused.reached.recv().unwrap();
+    paused.resume.send(()).unwrap();
+    paused.written.await.unwrap().unwrap();
+    let (store, chat) = (&fixture.store, fixture.chat());
+    let hold = store.reserve_chat(&chat, &tokens(1), NODE).await.unwrap();
+    assert!(hold.is_err(), "the key is revoked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
