@@ -1,5 +1,5 @@
-//! The group-commit writer: every write of this process is executed by one thread, and all writes that wait when it is free share one transaction and
-//! one fsync.
+//! The group-commit writer: every write of this process is executed by one thread, and the writes that wait when it is free share one transaction and
+//! one fsync, as many of them as can be applied within half a second.
 
 pub(crate) mod batch;
 mod connection;
