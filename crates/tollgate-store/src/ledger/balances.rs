@@ -9,7 +9,8 @@ use tollgate_core::{Amount, Millis};
 use super::account::{Account, Rejection};
 use super::balance_rows::load_rows;
 use super::budgets::{BudgetOwner, Budgets, LOAD_ALL_BUDGETS, LOAD_BUDGETS, LoadedBudget};
-use super::reservations::{Headroom, Reservation, ReservationState, Reservations};
+use super::owner_balance::{KeyBalance, UserBalance};
+use super::reservations::{Headroom, Reservation, Reservations};
 use super::sum::sum;
 use crate::db::{DbError, RowsSql, Sql, Tx, args};
 
@@ -54,37 +55,6 @@ static SETTLE_GRANT: RowsSql = RowsSql::update(
         ") AS m (cost, id) WHERE grants.id = m.id AND grants.amount >= m.cost",
     ],
 );
-
-#[derive(Debug)]
-struct UserBalance {
-    unlimited: bool,
-    disabled: bool,
-    /// Balance, held, used: the values of the row plus `moved`.
-    sums: [Amount; 3],
-    /// The amounts by which this batch has changed each of them.
-    moved: [Amount; 3],
-    /// The amount that this batch has charged beyond balance minus held.
-    debt: Amount,
-    /// The sum of the reservations that end with this batch.
-    ended_reservations: Amount,
-    budgets: Budgets,
-}
-
-#[derive(Debug)]
-struct KeyBalance {
-    user_id: String,
-    quota: Option<Amount>,
-    revoked: bool,
-    /// Held, used: the values of the row plus `moved`.
-    sums: [Amount; 2],
-    moved: [Amount; 2],
-    /// The amount by which this batch has lowered the quota; negative if it has raised it.
-    quota_taken: Amount,
-    /// The amount that this batch has charged beyond the quota.
-    debt: Amount,
-    ended_reservations: Amount,
-    budgets: Budgets,
-}
 
 /// The users and keys of a batch, by id.
 #[derive(Debug, Default)]
@@ -503,102 +473,10 @@ fn find<'b>(
     })
 }
 
-impl UserBalance {
-    /// The amount that is not held; negative if the user is in debt, `None` without a limit.
-    fn unreserved(&self) -> Result<Option<Amount>, DbError> {
-        let [balance, held, _] = self.sums;
-        (!self.unlimited).then(|| sum(balance, -held)).transpose()
-    }
-
-    /// The amount that is neither held nor reserved. Never negative: if the user is in debt, nothing is available.
-    fn available(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
-        let [balance, held, _] = self.sums;
-        let reserved = self.reserved(reserved, id)?;
-        Ok(sum(sum(balance, -held)?, -reserved)?.max(Amount::ZERO))
-    }
-
-    /// The sum of the reservations that do not end with this batch.
-    fn reserved(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
-        sum(reserved.of_user(id), -self.ended_reservations)
-    }
-
-    fn apply(&mut self, by: [Amount; 3]) -> Result<(), DbError> {
-        apply_movement(&mut self.sums, &mut self.moved, by)
-    }
-
-    /// Publishes how much this batch has taken, under the lock under which that was found available.
-    fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
-        let [balance, held, _] = self.moved;
-        let of_balance = (!self.unlimited).then_some(-balance);
-        if let Some(spent) = of_balance.max(self.budgets.moved()) {
-            let taken = sum(sum(held, spent)?, -self.ended_reservations)?;
-            reserved.set_taken_of_user(id, taken);
-        }
-        Ok(())
-    }
-}
-
-impl KeyBalance {
-    /// The quota minus what is used and held; negative if the quota is exceeded, `None` without a quota.
-    fn unreserved(&self) -> Result<Option<Amount>, DbError> {
-        let [held, used] = self.sums;
-        let left = |quota| sum(sum(quota, -used)?, -held);
-        self.quota.map(left).transpose()
-    }
-
-    /// What is available of the quota, never negative; `None` without a quota.
-    fn available(&self, reserved: &ReservationState, id: &str) -> Result<Option<Amount>, DbError> {
-        let Some(quota) = self.quota else {
-            return Ok(None);
-        };
-        let [held, used] = self.sums;
-        let reserved = self.reserved(reserved, id)?;
-        let left = sum(sum(sum(quota, -used)?, -held)?, -reserved)?;
-        Ok(Some(left.max(Amount::ZERO)))
-    }
-
-    /// As [`UserBalance::reserved`].
-    fn reserved(&self, reserved: &ReservationState, id: &str) -> Result<Amount, DbError> {
-        sum(reserved.of_key(id), -self.ended_reservations)
-    }
-
-    fn apply(&mut self, by: [Amount; 2]) -> Result<(), DbError> {
-        apply_movement(&mut self.sums, &mut self.moved, by)
-    }
-
-    /// As [`UserBalance::publish_taken`].
-    fn publish_taken(&self, reserved: &mut ReservationState, id: &str) -> Result<(), DbError> {
-        let [held, used] = self.moved;
-        let of_quota = self
-            .quota
-            .map(|_| sum(used, self.quota_taken))
-            .transpose()?;
-        if let Some(spent) = of_quota.max(self.budgets.moved()) {
-            let taken = sum(sum(held, spent)?, -self.ended_reservations)?;
-            reserved.set_taken_of_key(id, taken);
-        }
-        Ok(())
-    }
-}
-
 /// The part of `cost` that `left` does not cover; 0 without a limit.
 fn shortfall(cost: Amount, left: Option<Amount>) -> Result<Amount, DbError> {
     let Some(left) = left else {
         return Ok(Amount::ZERO);
     };
     Ok(sum(cost, -left.max(Amount::ZERO))?.max(Amount::ZERO))
-}
-
-/// Adds `by` to the sums and to the changes of the batch. If a sum leaves the range of an amount, the operation and its batch fail, and the other
-/// operations are retried without it.
-fn apply_movement<const N: usize>(
-    sums: &mut [Amount; N],
-    moved: &mut [Amount; N],
-    by: [Amount; N],
-) -> Result<(), DbError> {
-    for ((total, moved), by) in sums.iter_mut().zip(moved).zip(by) {
-        *total = sum(*total, by)?;
-        *moved = sum(*moved, by)?;
-    }
-    Ok(())
 }

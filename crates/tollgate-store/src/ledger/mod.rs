@@ -18,6 +18,7 @@ pub(crate) mod chats;
 pub(crate) mod checksum;
 pub(crate) mod entries;
 pub(crate) mod grants;
+mod owner_balance;
 pub(crate) mod refunds;
 pub(crate) mod reservations;
 mod sum;
