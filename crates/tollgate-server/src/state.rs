@@ -17,7 +17,7 @@ use tollgate_upstream::egress::{self, ClientOptions};
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
 use crate::auth::passwords::PasswordHasher;
-use crate::chat::billing::BillingContext;
+use crate::chat::billing_context::BillingContext;
 use crate::chat::context::{ChatContext, ChatSettings};
 use crate::chat::endpoint::is_chat_path;
 use crate::chat::response_memory::ResponseBudget;

@@ -9,7 +9,7 @@ use tollgate_upstream::{Channel, ChatTimeouts, egress};
 
 use crate::auth::keys::Authenticator;
 use crate::auth::limits::RateLimiter;
-use crate::chat::billing::BillingContext;
+use crate::chat::billing_context::BillingContext;
 use crate::chat::error::ChatErrorResponse;
 use crate::chat::response_memory::ResponseBudget;
 use crate::chat::signature_cache::SignatureCache;

@@ -2,6 +2,7 @@
 
 pub mod allowed_options;
 pub mod billing;
+pub mod billing_context;
 pub mod bounds;
 pub mod client_watch;
 pub mod complete;
@@ -20,6 +21,7 @@ pub mod read_on;
 pub mod request;
 pub mod response_memory;
 pub mod sealed_memory;
+pub mod settlement;
 pub mod signature_cache;
 pub mod stored_conversations;
 pub mod stream;
