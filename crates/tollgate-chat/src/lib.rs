@@ -10,6 +10,7 @@ mod attachments;
 pub mod chat_completions;
 pub mod custom_tool;
 pub mod error;
+mod escaped_letters;
 pub mod field_table;
 pub mod format;
 mod formats;

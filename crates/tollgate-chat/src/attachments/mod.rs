@@ -12,7 +12,7 @@ use file_tokens::{
 use media_strings::MediaStrings;
 pub(crate) use media_strings::{JsonStrings, is_media_member};
 
-use crate::open_ended::has_escaped_letters;
+use crate::escaped_letters::has_escaped_letters;
 
 /// What is held for the attachments of a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

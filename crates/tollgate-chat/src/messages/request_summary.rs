@@ -15,8 +15,8 @@ use super::content_checks::{check_messages, check_system, check_tools};
 use super::thread;
 use crate::attachments::count_media_data;
 use crate::error::InvalidRequest;
+use crate::escaped_letters::count_escaped_letters;
 use crate::format::{RequestSummary, Thread};
-use crate::open_ended::count_escaped_letters;
 
 /// The members that the summary reads, as JSON text.
 #[derive(Deserialize)]

@@ -3,7 +3,7 @@
 use memchr::memmem;
 use serde_json::Value;
 
-use crate::open_ended::has_escaped_letters;
+use crate::escaped_letters::has_escaped_letters;
 
 /// The number of `inlineData` and `fileData` members. Never too low: a text that mentions `"inlineData"` counts too.
 pub(crate) fn count_attachments(body: &[u8]) -> u32 {

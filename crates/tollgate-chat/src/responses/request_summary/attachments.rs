@@ -4,8 +4,8 @@ use memchr::memmem;
 
 use crate::attachments::JsonStrings;
 use crate::error::InvalidRequest;
+use crate::escaped_letters::count_escaped_letters;
 use crate::media;
-use crate::open_ended::count_escaped_letters;
 use crate::responses::constants::MAX_IMAGE_BYTES;
 
 /// The number of images, files and audio parts; never too low.
